@@ -1,4 +1,4 @@
-"""What finds formulas besides evolution and the generator, behind one protocol."""
+"""Finders: all ways to find formulas other than evolution and the generator, behind one protocol."""
 
 from dgsr.data.scored import Scored
 from dgsr.finders.budget import Budget

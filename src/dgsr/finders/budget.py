@@ -12,50 +12,53 @@ import numpy as np
 from dgsr.data.dataset import DataSet
 from dgsr.finders.interrupts import Interrupts
 
-#: What is counted, and added up over islands.
+#: Names of the counters, which are added up over islands.
 COUNTS = ("n_evaluations", "n_invalid", "n_looks", "n_uncharged")
-#: Candidates of finders that take as long as the evaluation of one program: 5 to 10 us, on 20 to 1,000 rows.
+#: Candidates of finders that cost one evaluation. They take as long as one program, 5 to 10 us on 20 to 1,000
+#: rows.
 CANDIDATES_PER_EVALUATION = 1_000
-# Tokens times samples that are evaluated before the clock is read again, in about a tenth of a second.
+# Tokens times samples that are evaluated between two readings of the clock, in about a tenth of a second.
 _CHUNK = 20_000_000
-# Tokens of a program that is neither short nor long.
+# Typical length of a program in tokens, from which the time of its evaluation is estimated.
 _USUAL_LENGTH = 15
-# Share of the seconds, and seconds, that finishing the formulas may take beyond them. A fit may take a tenth
-# of its seconds and one more; what is left of that one is for setting attributes on a busy machine.
+# Time to finish the formulas after `max_time`, as a share of `max_time`.
 _OVERTIME_SHARE = 0.1
+# Seconds that finishing may take in addition. A fit may end one second after 1.1 `max_time`; the other 0.4 s
+# are a reserve for setting attributes on a busy machine.
 _OVERTIME = 0.6
-# Share of the time until then that a search has at least, however long it took to prepare the data.
+# Least share of the time from the start of a search to the end of the fit that the search receives, however
+# long the preparation of the data took.
 _LEAST_SHARE = 0.3
 
 
 class Budget:
-    """Evaluations and seconds, spent and left, of a search or of several, one after the other.
+    """The evaluations and seconds of one search or of several successive ones, spent and remaining.
 
     Parameters
     ----------
     max_evaluations : int
     max_time : float or None
-        Seconds; None stands for no limit.
+        Seconds; None means that there is no limit.
     started : float, optional
-        When the fit began, by `time.perf_counter`; by default now.
+        Time at which the fit began, by `time.perf_counter`; by default now.
     n_targets : int
-        Number of targets whose fits share the second that finishing may take.
+        Number of targets whose fits share the 0.6 seconds of finishing.
 
     Attributes
     ----------
     limits : tuple of float
-        Evaluations and seconds of all of it.
+        Evaluations and seconds of the whole budget.
     n_evaluations : int
         Programs evaluated so far.
     n_invalid : int
-        Those of them that are not finite on some sample, or lack what is required.
+        Number of these programs that are not finite on some sample or break a constraint.
     n_looks : int
-        Candidates that finders examined so far, beside the programs that are evaluated. A thousand of them
-        count as one evaluation.
+        Candidates that finders examined so far, besides the evaluated programs. A thousand of them count as
+        one evaluation.
     n_uncharged : int
-        Candidates that count as no evaluation, since a small budget would have nothing left.
+        Candidates that are not charged, since they would use up a small budget.
     interrupts : Interrupts
-        The requests of Ctrl-C, the first of which ends the search.
+        The interrupts by Ctrl-C, the first of which ends the search.
     """
 
     def __init__(
@@ -74,24 +77,24 @@ class Budget:
         self.interrupts = Interrupts()
 
     def leave_time(self) -> None:
-        """Leave the search some time where preparing the data has taken all of it: a part of the overtime."""
+        """Extend the limit of seconds into the overtime if preparing the data has left too little time."""
         least = self.seconds + _LEAST_SHARE * (self._end - self.seconds)
         self.limits = self.limits[0], max(self.limits[1], least)
         self.max_time = self.limits[1]
 
     def end_at(self, share: float) -> None:
-        """Let the budget be spent when this share of it is, at least one evaluation."""
+        """Set the current limits to a share of the whole budget, with at least one evaluation."""
         self.max_evaluations, self.max_time = max(int(share * self.limits[0]), 1), share * self.limits[1]
 
     def allow(self, n_evaluations: int, seconds: float) -> None:
-        """Let the budget be spent after so many more evaluations or seconds."""
+        """Set the current limits to this many evaluations and seconds from now."""
         self.max_evaluations, self.max_time = self.n_counted + n_evaluations, self.seconds + seconds
 
     @contextmanager
     def share_of_rest(self, share: float, most: int) -> Iterator[None]:
-        """Let the budget be spent, within the context, after this share of what is left.
+        """Limit the budget within the context to a share of its remainder.
 
-        It is spent after `most` further evaluations, too, since a budget may be as good as unlimited.
+        The limit is at most `most` further evaluations, since a budget may be practically unlimited.
         """
         limits = self.max_evaluations, self.max_time
         self.allow(min(int(share * self.n_left), most), share * (self.max_time - self.seconds))
@@ -102,7 +105,7 @@ class Budget:
 
     @contextmanager
     def stopped_clock(self) -> Iterator[None]:
-        """Let the seconds within the context not count."""
+        """Exclude the seconds within the context from the count."""
         before = time.perf_counter()
         try:
             yield
@@ -111,22 +114,22 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began, including those before it was resumed."""
+        """Seconds since the fit began, with those before it was resumed, without those of `stopped_clock`."""
         return self._earlier_seconds + time.perf_counter() - self._started
 
     @property
     def share(self) -> float:
-        """The share that is spent, 0 to 1: of evaluations or of seconds, whichever is more."""
+        """The share of the whole budget that is spent, from 0 to 1: the larger of evaluations and seconds."""
         return min(max(self.n_counted / self.limits[0], self.seconds / self.limits[1]), 1.0)
 
     @property
     def n_counted(self) -> int:
-        """Evaluations so far, with those that the candidates of finders count as."""
+        """Evaluations so far, including those that the candidates of finders are charged."""
         return self.n_evaluations + (self.n_looks - self.n_uncharged) // CANDIDATES_PER_EVALUATION
 
     @property
     def n_left(self) -> int:
-        """Evaluations that are left."""
+        """Evaluations that remain."""
         return max(self.max_evaluations - self.n_counted, 0)
 
     def count(self, nmse: np.ndarray) -> None:
@@ -135,18 +138,18 @@ class Budget:
         self.n_invalid += int(np.count_nonzero(np.isinf(nmse)))
 
     def count_candidates(self, n: int, most: int) -> None:
-        """Count candidates that a finder examined, of which it is charged `most` at the most."""
+        """Count candidates that a finder examined, of which at most `most` are charged."""
         self.n_looks += n
         self.n_uncharged += max(n - most, 0)
 
     @property
     def is_spent(self) -> bool:
-        """Whether a limit is reached, or Ctrl-C asks for the end: the deadline of what a search does."""
+        """Whether a limit is reached or Ctrl-C was pressed; this is the deadline of the steps of a search."""
         return self.spent() is not None
 
     @property
     def is_late(self) -> bool:
-        """Whether the seconds are spent, or Ctrl-C asks for the end."""
+        """Whether the seconds are spent or Ctrl-C was pressed."""
         return self.seconds >= self.max_time or self.interrupts.more_than(0)
 
     def spent(self) -> str | None:
@@ -158,14 +161,14 @@ class Budget:
         return "max_time" if self.seconds >= self.max_time else None
 
     def finishing(self, share: float, is_last: bool = True) -> Callable[[], bool]:
-        """Return a function that says whether formulas must be finished as far as they are.
+        """Return a function that determines whether the finishing of formulas must stop.
 
         Parameters
         ----------
         share : float
-            Share of the seconds until the end of the fit that may be taken from now on.
+            Share of the seconds until the end that may be used from now on.
         is_last : bool
-            Whether no search follows; else the end is that of the searches.
+            Whether no search follows, so that the end includes the overtime; otherwise it is `max_time`.
 
         Returns
         -------
@@ -177,7 +180,7 @@ class Budget:
         return lambda: self.seconds > until or self.interrupts.more_than(n)
 
     def parts(self, n: int, data: DataSet, cost: int = 1) -> Iterator[slice]:
-        """Yield slices of n programs while there is time; a program costs as much as `cost` evaluations."""
+        """Yield slices of n programs while there is time; a program takes as long as `cost` evaluations."""
         n_features, n_samples = data.columns.shape
         # A slice has enough programs that reading the columns takes no longer than evaluating them.
         at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH * cost), n_features // _USUAL_LENGTH, 1)
@@ -188,12 +191,12 @@ class Budget:
             done = part.stop
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs to go on counting."""
+        """Return the counters and seconds, which `load_state_dict` restores."""
         counts = {name: getattr(self, name) for name in COUNTS}
         return {**counts, "seconds": self.seconds}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on counting from what was saved."""
+        """Restore the counters and seconds of `state_dict`."""
         for name in COUNTS:
             setattr(self, name, saved[name])
         self._earlier_seconds, self._started = saved["seconds"], time.perf_counter()

@@ -1,4 +1,4 @@
-"""Exact search in the course of a search: before the rounds, and stage by stage between them."""
+"""Exact search within a search: one stage before the rounds, and one after each of them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from dgsr.exact_search.limits import LOOKS_AT_ONCE
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
 from dgsr.finders.finder import Deadline, Found, Problem
 
-# Seconds that must be left when a stage of the solver in the large bank begins, because to fill the bank may
+# Seconds that must remain when a stage of the solver in the large bank begins, because filling the bank may
 # take that long.
 _SOLVING_SECONDS = 5.0
-# Share of what is left of the budget that exact search may take at a time: the rest is for the rounds.
+# Largest share of the remaining budget that one stage or repair may use. The remainder is for the rounds.
 _SHARE = 0.5
 
 
 class ExactStages:
-    """Finds the whole law, at the next stage of exact search with every call, and makes near misses exact.
+    """Finder that runs the next stage of exact search at every call, and repairs near misses.
 
     Parameters
     ----------
     problem : Problem
-        Its library has no constants.
+        A problem whose library has no constants.
     budget : Budget
-        The budget of the search, which says how many candidates a stage may examine.
+        The budget of the search, which limits the candidates of a stage.
 
     Attributes
     ----------
     law : Population
-        What the solver found at its first stage: one program or none.
+        The result of the first stage of the solver: one program or none.
     """
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
@@ -39,9 +39,9 @@ class ExactStages:
         self.solver = ExactSolver(*table, count_looks=self._count)
         most = self._most
         self.law = self.solver.solve(0)
-        # It takes milliseconds, which may be longer than all evaluations of a small budget.
+        # The first stage takes milliseconds, which may be longer than all evaluations of a small budget.
         budget.count_candidates(self._n_examined, most)
-        # The stage and the step to the one after it, by which islands share the stages.
+        # The number of the next stage, and the step to the following one, by which islands divide the stages.
         self._stage, self._step = 1, 1
 
     def _count(self, n: int) -> None:
@@ -49,13 +49,13 @@ class ExactStages:
 
     @property
     def _most(self) -> int:
-        """Candidates that may be examined now."""
+        """Most candidates that one stage or repair may examine now."""
         return int(_SHARE * self._budget.n_left * CANDIDATES_PER_EVALUATION)
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
-        """Find the law at the next stage, in a million subprograms, if the budget has room.
+        """Run the next stage of the solver, in a bank of a million subprograms, if the budget suffices.
 
-        Half of the seconds and of the evaluations that are left are kept for the rounds.
+        Half of the remaining seconds and evaluations are reserved for the rounds.
         """
         budget, before = self._budget, self._n_examined
         in_time = budget.seconds + _SOLVING_SECONDS < budget.max_time
@@ -71,16 +71,16 @@ class ExactStages:
         return Found(found, True, self._n_examined - before)
 
     def repaired(self, near_misses: Population, problem: Problem, deadline: Deadline) -> Found:
-        """Find programs that are near misses but for one subtree, as `partial` a finder like any other."""
+        """Replace one subtree of near misses; with its first argument bound, this method is a finder."""
         before = self._n_examined
         found = self.solver.repair(near_misses, deadline, self._most)
         return Found(found, True, self._n_examined - before)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that `load_state_dict` needs."""
+        """Return the state that `load_state_dict` restores."""
         return {"stage": self._stage, "step": self._step}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on where another search was saved."""
+        """Continue from the saved state of another search."""
         self._stage, self._step = saved["stage"], saved["step"]
         self.solver.go_on(self._stage)

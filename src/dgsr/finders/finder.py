@@ -1,12 +1,14 @@
-"""What a finder is: a way to find formulas other than by the rounds of a search.
+"""The protocol of finders, which are the ways to find formulas other than the rounds of a search.
 
-A finder is called with a problem and a deadline, and returns programs. It knows no search: `Scheduler` asks
-whether there is time for it and counts what it examined, and the search evaluates its programs. A finder that
-needs a search of its own, or programs of the search that asks, is given these when it is made.
+A finder is a function of a problem and a deadline that returns programs. It does not use the search that
+calls it: `Scheduler` checks whether there is time for it and counts the candidates that it examined, and the
+search evaluates its programs. A finder that needs a search of its own, or programs of the calling search,
+receives these in its constructor.
 
-Its programs are of the problem's library, have the columns that the grammar allows alone, are one whole tree
-each, and have finite constants. The same problem has the same answer, and once the deadline is over it is
-asked a few times at the most. ``tests/finders/test_finders.py`` holds every finder to this.
+Every program belongs to the problem's library, contains only columns that the grammar allows, is one complete
+tree and has finite constants. A finder returns the same programs whenever it is called with the same problem,
+and calls the deadline only a few more times after it has passed. ``tests/finders/test_finders.py`` checks
+this of every finder.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from dgsr.expressions.programs.constraints import Constraints, Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.validity import Validity
 
-#: A function that says whether the time is over. What a finder returns then is what it has found so far.
+#: A function that returns whether the time is over. The finder then returns what it has found so far.
 Deadline = Callable[[], bool]
 
 
 class Problem(NamedTuple):
-    """A table whose law is looked for, and which formulas may be found.
+    """A table whose law is searched for, and the rules that its formulas must obey.
 
     Parameters
     ----------
@@ -33,11 +35,11 @@ class Problem(NamedTuple):
         The rows, in the units of the search.
     library : Library
     grammar : Grammar
-        Says which columns may be used, and how long programs are.
+        The columns that may be used, and the largest length of programs.
     valid : Validity
-        Says which programs meet the constraints and the rules of units.
+        The test whether programs satisfy the constraints and the rules of units.
     tolerance : float
-        NMSE that counts as exact.
+        Largest NMSE of an exact fit.
     """
 
     data: DataSet
@@ -55,17 +57,17 @@ class Problem(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a finder returns.
+    """The result of a finder.
 
     Parameters
     ----------
     programs : Population
     are_whole : bool
-        Whether these are formulas whose constants are fitted. Otherwise a scale and an offset belong to each,
-        and its constants are where their fit begins.
+        Whether these are complete formulas with fitted constants. Otherwise each still needs a scale and an
+        offset, and its constants are the starting point of their fit.
     n_examined : int
-        Candidates that were examined beside the programs. A fit of constants counts as
-        `CANDIDATES_PER_EVALUATION` candidates; so many take about as long as the evaluation of one program.
+        Number of candidates that were examined besides the programs. A fit of constants counts as
+        `CANDIDATES_PER_EVALUATION` candidates, which take about as long as the evaluation of one program.
     """
 
     programs: Population
@@ -73,10 +75,10 @@ class Found(NamedTuple):
     n_examined: int = 0
 
 
-#: What finds formulas.
+#: The type of a finder.
 Finder = Callable[[Problem, Deadline], Found]
 
 
 def never() -> bool:
-    """Return False: the deadline of a finder that has all the time it wants."""
+    """Return False; this is the deadline of a finder whose time is unlimited."""
     return False

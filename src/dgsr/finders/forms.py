@@ -1,7 +1,7 @@
-"""Fits of the common forms to every column: y = s f(x) + t, where f is a form with free numbers.
+"""Fits of the common forms to every column: y = s f(x) + t, where f is a form with free constants.
 
-Least squares begins at many points, since a rate, a place or a period far from the true one leads to a local
-optimum. The scale s and the offset t follow from least squares in closed form.
+Nonlinear least squares begins at many points, since a rate, a location or a period far from the true one
+leads to a local optimum. The scale s and the offset t follow from linear least squares in closed form.
 """
 
 from __future__ import annotations
@@ -23,25 +23,36 @@ from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.terms import columns_of
 
-# Starting points of every form and column, those of all columns together, those that are fitted further, and
-# most columns.
-_STARTS, _STARTS_OF_ALL, _BEST, _MOST_COLUMNS = 64, 320, 3, 12
-# Most rows that starting points are compared on, and that forms are fitted to; steps of the two fits.
-_FEW_ROWS, _MOST_ROWS, _FIRST_STEPS, _STEPS = 60, 1_000, 15, 40
-# Programs that are fitted before the clock is read again, in some hundredths of a second.
+# Most starting points of a form in one column. With 64, all forms take 0.02 to 0.06 s a column.
+_STARTS = 64
+# Most starting points of a form in all columns together.
+_STARTS_OF_ALL = 320
+# Best fits of a form and column on few rows that are fitted to more rows.
+_BEST = 3
+# Most columns to which forms are fitted, the first ones.
+_MOST_COLUMNS = 12
+# Most rows of the first fit, by which starting points are compared.
+_FEW_ROWS = 60
+# Most rows of the second fit.
+_MOST_ROWS = 1_000
+# Iterations of the first fit.
+_FIRST_STEPS = 15
+# Iterations of the second fit.
+_STEPS = 40
+# Programs that are fitted between two readings of the clock, in some hundredths of a second.
 _AT_ONCE = 500
-# Highest angle that a sine turns by over the rows: twenty periods.
+# Largest range of the angle of a sine over the rows, in radians: twenty periods.
 _FASTEST = 40.0 * np.pi
-# Fewest rows for each number of a formula, counting scale and offset.
+# Fewest effective rows for each constant of a formula, including scale and offset.
 _ROWS_PER_CONSTANT = 2
-# NMSE of a form that is close to the data.
+# NMSE below which a form enters the search. Forms that explain less mostly fit noise.
 _CLOSE = 0.1
-# Formulas that are kept.
+# Most formulas that are returned.
 _KEPT = 12
 
 
 class _Starts:
-    """Numbers that fits of functions of a column begin with, each of shape (n,).
+    """Starting values of the constants of functions of a column, in arrays of shape (n,).
 
     Parameters
     ----------
@@ -50,7 +61,7 @@ class _Starts:
     """
 
     def __init__(self, x: np.ndarray, n: int) -> None:
-        # A Latin hypercube: each of the nine numbers is in every n-th part of its range once.
+        # A Latin hypercube: each of the nine numbers falls once into each of n equal parts of its range.
         rng = np.random.default_rng(0)
         shares = (rng.permuted(np.tile(np.arange(n), (9, 1)), axis=1) + rng.random((9, n))) / n
         self.ones = np.ones(n)
@@ -58,7 +69,7 @@ class _Starts:
         self._x, extent = x, high - low
         signs = np.where(shares[0] < 0.5, -1.0, 1.0)
         self._share = shares[1]
-        self._span = signs * 0.2 * 200.0 ** shares[1]  # the range of an exponent
+        self._span = signs * 0.2 * 200.0 ** shares[1]  # range of a*x over the rows
         self.rate = self._span / extent
         self.decay = -np.abs(self.rate)
         self.other_rate = np.sign(self.rate) * 0.2 * 200.0 ** shares[2] / extent
@@ -66,7 +77,7 @@ class _Starts:
         self.phase = 2.0 * np.pi * shares[4]
         self.place = np.quantile(x, shares[5])
         self.width = extent * 10.0 ** (2.0 * shares[6] - 1.5)
-        #: What is added to x where the sum may not be 0: a pole before the rows, or behind them.
+        # The shift is added to x where the sum may not be 0: its pole is below all x or above them.
         distance = extent * 10.0 ** (4.0 * shares[7] - 2.5)
         self.shift = np.where(shares[8] < 0.6, distance - low, -high - distance)
         self.power = 6.0 * shares[6] - 3.0
@@ -74,24 +85,24 @@ class _Starts:
         self.ratio = signs * 10.0 ** (2.0 * shares[7] - 1.0)
 
     def of_inverse(self, shift: np.ndarray | float = 0.0) -> np.ndarray:
-        """Return numbers a of exp(a/(shift + x))."""
+        """Return starting values of a in exp(a/(shift + x))."""
         inverse = 1.0 / ((shift * self.ones)[:, None] + self._x)
         return self._span / np.ptp(inverse, axis=1)
 
     def curvature(self) -> np.ndarray:
-        """Return numbers a of 1 + a*x**2, which is positive on the rows."""
+        """Return starting values of a in 1 + a*x**2, with which it is positive on the rows."""
         return np.where(self._span < 0.0, -self._share / np.max(self._x**2), 1.0 / self.width**2)
 
     def saturating(self, power: np.ndarray) -> np.ndarray:
-        """Return numbers a of a + x**power."""
+        """Return starting values of a in a + x**power."""
         return np.abs(self.place) ** power
 
     def switching(self, rate: np.ndarray) -> np.ndarray:
-        """Return numbers a of a + exp(rate*x)."""
+        """Return starting values of a in a + exp(rate*x)."""
         return np.exp(rate * self.place)
 
 
-#: Where the fits of the forms begin: a, b and c. Forms that are others with an offset are not among them.
+#: Starting values of a, b and c for each form. A form that equals another one plus an offset has none.
 _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
     "x**a": lambda s: (s.power,),
     "(a + x)**b": lambda s: (s.shift, s.power),
@@ -134,31 +145,31 @@ _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
 
 
 class Curves(NamedTuple):
-    """Common forms fitted to columns, their scale and offset left out of the programs."""
+    """Common forms fitted to columns. The programs are without their scale and offset."""
 
     programs: Population
     fit: Fit
-    n_begun: int  # fits that began
+    n_begun: int  # number of starting points that were fitted
 
     def close(self) -> Population:
-        """Return the programs that explain nine tenths of the variance; others mostly fit noise."""
+        """Return the programs that explain more than nine tenths of the variance."""
         return self.programs[np.flatnonzero(self.fit.nmse < _CLOSE)]
 
 
 class CommonForms:
-    """Finds the common forms of a column, and keeps their fits for the end of the search."""
+    """Finder of the common forms of a column, which stores their fits for the end of the search."""
 
     def __init__(self) -> None:
         self._fitted: tuple[DataSet, Curves] | None = None
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
-        """Find the forms that explain most of the target, without the scale and the offset of each."""
+        """Find the forms that explain most of the variance, without their scales and offsets."""
         curves = fitted_curves(problem, deadline)
         self._fitted = problem.data, curves
         return Found(curves.close(), False, CANDIDATES_PER_EVALUATION * curves.n_begun)
 
     def whole(self, problem: Problem, deadline: Deadline) -> Found:
-        """Find the best forms as formulas, fitted to rows that may be more than those of the first call."""
+        """Find the best forms as complete formulas; they are fitted again if the rows have changed."""
         n_begun = 0
         known = None if self._fitted is None else self._fitted[0]
         if known is None or not all(map(np.array_equal, known[:3], problem.data[:3])):
@@ -170,9 +181,9 @@ class CommonForms:
 
 
 def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
-    """Return the common forms of every column, of twelve at most, fitted to the data.
+    """Return the common forms of the first twelve columns, fitted to the data.
 
-    The deadline is asked after every few hundred fits.
+    The deadline is called after every 500 fits.
     """
     data, library = problem.data, problem.library
     columns = columns_of(problem.grammar)[:_MOST_COLUMNS]
@@ -197,7 +208,7 @@ def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
 
 
 def _fitted(programs: Population, rows: DataSet, steps: int, deadline: Deadline) -> tuple[Population, Fit]:
-    """Return the programs whose numbers there was time to fit, and their fits."""
+    """Return the programs that were fitted before the deadline, and their fits."""
     fits: list[Fit] = []
     for at in range(0, len(programs), _AT_ONCE):
         if fits and deadline():
@@ -208,7 +219,7 @@ def _fitted(programs: Population, rows: DataSet, steps: int, deadline: Deadline)
 
 
 def _begun(token: int, starts: _Starts, library: Library) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Yield the forms of a column, and the numbers that fits begin with, shape (n_starts, n_constants)."""
+    """Yield the forms of a column and their starting values, shape (n_starts, n_constants)."""
     for form in COMMON_FORMS:
         program = form.program(library, token)
         if program is not None and form.text in _BEGINNINGS:
@@ -220,7 +231,7 @@ def _begun(token: int, starts: _Starts, library: Library) -> Iterator[tuple[tupl
 
 
 def _population(begun: Sequence[tuple[tuple[int, ...], np.ndarray]], library: Library) -> Population:
-    """Return every program with each of its rows of constants."""
+    """Return a population of every program with each row of its constants."""
     width = max((len(tokens) for tokens, _ in begun), default=1)
     n_constants = max((constants.shape[1] for _, constants in begun), default=0)
     n = sum(len(constants) for _, constants in begun)
@@ -248,21 +259,21 @@ def _best_of_each(programs: Population, nmse: np.ndarray, n: int) -> np.ndarray:
 
 
 def curve_formulas(curves: Curves, problem: Problem, deadline: Deadline = never) -> Population:
-    """Return the best fitted forms as whole formulas, with the scale and the offset that they need.
+    """Return the best fitted forms as complete formulas with their scales and offsets.
 
     Parameters
     ----------
     curves : Curves
     problem : Problem
-        Its rows are those that the forms were fitted to.
+        It has the rows to which the forms were fitted.
     deadline : callable
-        It is asked before each formula.
+        It is called before each formula.
 
     Returns
     -------
     Population
-        At most twelve, those with the shortest descriptions of numbers and residuals. None predicts a row
-        that is left out worse than the mean does.
+        At most twelve formulas, with the shortest descriptions of constants and residuals. The leave-one-out
+        error of each is smaller than the error of the mean of the target.
     """
     if len(curves.programs) == 0:
         return curves.programs
@@ -276,7 +287,7 @@ def curve_formulas(curves: Curves, problem: Problem, deadline: Deadline = never)
     for i in able[np.argsort(bits[able], kind="stable")].tolist():
         if len(kept) == _KEPT or deadline():
             break
-        # A peak as narrow as the distance of two rows fits one of them.
+        # A peak as narrow as the distance of two rows would fit a single row.
         if uncertainty_of(formulas[i], data).leave_one_out < 1.0:
             kept.append(i)
     return formulas[np.array(kept, dtype=np.int64)]

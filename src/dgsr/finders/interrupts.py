@@ -1,4 +1,4 @@
-"""Ctrl-C as a request that a fit reads between two steps, in place of an exception at any moment."""
+"""Ctrl-C as a request that a fit reads between two steps, instead of an exception at any moment."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-# Seconds after which a request that nobody has read makes way for the exception: a user's function may hang.
+# Seconds for which a request may stay unread. After them the next Ctrl-C raises KeyboardInterrupt, since a
+# user's function may hang.
 _PATIENCE = 5.0
 
 
 class Interrupts:
-    """The context in which Ctrl-C is counted, where it would have raised KeyboardInterrupt.
+    """A context in which Ctrl-C is counted instead of raising KeyboardInterrupt.
 
-    It changes nothing outside of the main thread, and nothing where the program has a handler of its own for
-    SIGINT. One request ends a search, and the next one ends the finishing of its formulas.
+    It has no effect outside the main thread or where the program has its own handler for SIGINT. The first
+    request ends a search, and the next one ends the finishing of its formulas.
 
     Attributes
     ----------
@@ -51,13 +52,13 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def more_than(self, n: int) -> bool:
-        """Return whether there were more than n requests, which counts as reading them."""
+        """Return whether there were more than n requests, and mark all requests as read."""
         self._unread_since = None
         return self.n > n
 
     @contextmanager
     def raising(self) -> Iterator[None]:
-        """Let Ctrl-C raise KeyboardInterrupt in what waits for others, or runs a user's function."""
+        """Let Ctrl-C raise KeyboardInterrupt while processes are waited for or a user's function runs."""
         self._may_raise = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""Linear models of the columns, which every front has: what a person compares a formula with."""
+"""Linear models of the columns, with which formulas on every front can be compared."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from dgsr.data.dataset import DataSet
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.terms import Term, columns_of, population_of
 
-# Most columns of a model, most values that are looked at, and most rows; steps of the fit of its numbers.
-_MOST_COLUMNS, _MOST_VALUES, _MOST_ROWS, _STEPS = 5, 2_000_000, 2_000, 10
-# Part of a column that the others must leave to it, in squares.
+# Most columns of a model.
+_MOST_COLUMNS = 5
+# Most values, rows times columns, from which the columns are selected.
+_MOST_VALUES = 2_000_000
+# Most rows on which the columns are selected.
+_MOST_ROWS = 2_000
+# Iterations of the fit of the coefficients to all rows.
+_STEPS = 10
+# Smallest share of the sum of squares of a column that the selected columns leave unexplained. A column with
+# less is a linear combination of them.
 _LEAST_NEW = 1e-10
 
 
 def linear_models(problem: Problem, deadline: Deadline = never) -> Found:
-    """Find the line without and with an offset, and with several columns those that matter.
+    """Find a linear model without and one with an offset, by forward selection of the columns.
 
-    Columns are taken one after the other, each time the one after which rows left out are predicted best,
-    as long as they are predicted better. A library without ``add``, ``mul`` or ``const`` has no line.
+    Each step adds the column with the smallest leave-one-out error, and the selection ends when this error
+    no longer falls. A library without ``add``, ``mul`` or ``const`` has no linear model.
     """
     data, library = problem.data, problem.library
     index, models = library.index, list[Term]()
@@ -41,9 +48,9 @@ def linear_models(problem: Problem, deadline: Deadline = never) -> Found:
 
 
 def _forward(values: np.ndarray, data: DataSet, with_offset: bool) -> list[int]:
-    """Return the columns of a linear model, by their numbers, in the order in which they are taken.
+    """Return the numbers of the columns of a linear model, in the order of their selection.
 
-    Each row left out is predicted by its residual over 1 less its leverage (Allen, 1974).
+    The leave-one-out residual of a row is its residual divided by 1 minus its leverage (Allen, 1974).
     """
     with np.errstate(all="ignore"):
         columns = values / np.sqrt((values**2).sum(axis=1, keepdims=True))  # (n_columns, n_rows)
@@ -51,7 +58,7 @@ def _forward(values: np.ndarray, data: DataSet, with_offset: bool) -> list[int]:
         taken, best = list[int](), np.inf
         new = np.sqrt(data.weights / data.weights.sum()) if with_offset else np.zeros(len(data.y))
         while True:
-            columns = columns - (columns @ new)[:, None] * new  # what the columns taken leave to the others
+            columns = columns - (columns @ new)[:, None] * new  # parts orthogonal to the selected ones
             residuals, leverages = residuals - (residuals @ new) * new, leverages + new**2
             sizes = (columns**2).sum(axis=1)
             apart = columns / np.sqrt(sizes)[:, None]

@@ -1,10 +1,10 @@
-"""Which finder is asked when, and where the candidates that they examine are counted.
+"""The order in which finders are called, and the count of the candidates that they examine.
 
-Before the rounds of a search with constants, two kinds of laws are compared exhaustively: those of two simple
-terms, and those of one term with a number inside. Then common forms are fitted to single columns and
-quotients of polynomials to all columns together, and the law is searched among the fewer columns that
-symmetries leave. Without constants exact search has a stage before the rounds and one after each. At the end
-of a search lines, longer formulas and the common forms are fitted to all rows.
+Before the rounds of a search with constants, two kinds of laws are compared exhaustively: laws of two simple
+terms, and laws of one term with a constant inside. Then common forms are fitted to single columns and
+quotients of polynomials to all columns together, and the law is searched for in tables of fewer columns that
+follow from symmetries. Without constants, exact search runs one stage before the rounds and one after each
+round. At the end of a search, linear models, longer formulas and the common forms are fitted to all rows.
 """
 
 from __future__ import annotations
@@ -26,28 +26,27 @@ from dgsr.finders.lines import linear_models
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.terms import columns_of
 
-# Largest share of the remaining evaluations that the candidates of one finder are charged, so that five
-# finders leave nine tenths of a small budget to what is evaluated: the rounds, and searches among fewer
-# columns.
+# Largest share of the remaining evaluations that the candidates of one finder cost. Five finders thus leave
+# nine tenths of a small budget for the programs of the rounds and of the searches among fewer columns.
 _SHARE = 0.02
 
 
 class Scheduler:
-    """Asks finders while there is time, and counts what they examine.
+    """Calls finders while there is time, and counts the candidates that they examine.
 
     Parameters
     ----------
     problem : Problem
     budget : Budget
     look_up : bool
-        Whether finders are asked. Lines and longer formulas are always fitted at the end.
+        Whether finders are called. Linear models and longer formulas are fitted at the end in any case.
     search_in : callable or None
-        Searches in a table of fewer columns; None where no symmetries are looked for.
+        Searches in a table of fewer columns; None if no symmetries are searched for.
 
     Attributes
     ----------
     finders : tuple of callables
-        Those that are asked before the rounds, in this order.
+        The finders that are called before the rounds, in this order.
     exact : ExactStages or None
         Exact search, in libraries without constants.
     """
@@ -65,22 +64,22 @@ class Scheduler:
         self.exact = ExactStages(problem, budget) if look_up and not self._has_constants else None
 
     def before_rounds(self, finder: Finder, is_exact: bool) -> Found | None:
-        """Return what a finder finds, None if there is no time for it, or nothing left to find.
+        """Return the result of a finder, None if there is no time for it or it is unnecessary.
 
-        After an exact fit the laws of two terms alone are compared, since that fit may be a long formula.
+        After an exact fit only the laws of two terms are compared, since that fit may be a long formula.
         """
         if self._budget.is_spent or (is_exact and finder is not two_terms):
             return None
         return self._counted(finder, self.problem, lambda: self._budget.is_spent, _SHARE)
 
     def next_stage(self, deadline: Deadline) -> Population:
-        """Return what exact search finds at its next stage, if there is one and time for it."""
+        """Return the programs of the next stage of exact search, if there is such a stage and time for it."""
         if self.exact is None or deadline():
             return self._nothing
         return self._counted(self.exact, self.problem, deadline).programs
 
     def repaired(self, near_misses: Population, deadline: Deadline) -> Population:
-        """Return near misses that exact search made exact, if there is such a search and time for it."""
+        """Return near misses that exact search made exact, if it is in use and there is time for it."""
         if self.exact is None or deadline():
             return self._nothing
         return self._counted(partial(self.exact.repaired, near_misses), self.problem, deadline).programs
@@ -90,13 +89,13 @@ class Scheduler:
     ) -> Iterator[Population]:
         """Yield the formulas that are found at the end of a search with constants.
 
-        After an exact fit the common forms are fitted to a single column alone: that fit may be one of them
-        in disguise. What is examined here is not counted, since a fit that is resumed does it again.
+        After an exact fit the common forms are fitted only where the table has a single column, since the fit
+        may be equal to one of them. Candidates are not counted here, since a resumed fit repeats this step.
 
         Parameters
         ----------
         problem : Problem
-            Its rows may be more than those of the search.
+            It may have more rows than the problem of the search.
         longer : Longer
         is_exact : bool
             Whether the search has an exact fit.
@@ -110,7 +109,7 @@ class Scheduler:
                 yield finder(problem, deadline).programs
 
     def _counted(self, finder: Finder, problem: Problem, deadline: Deadline, share: float = 1.0) -> Found:
-        """Return what a finder finds, and charge a share of what is left of the budget at the most."""
+        """Return the result of a finder, and charge it at most a share of the remaining budget."""
         most = int(share * self._budget.n_left * CANDIDATES_PER_EVALUATION)
         found = finder(problem, deadline)
         self._budget.count_candidates(found.n_examined, most)

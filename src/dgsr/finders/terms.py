@@ -1,4 +1,4 @@
-"""Simple terms: the subprograms that sums and pairs of terms are made of."""
+"""Simple terms, the subprograms of which sums and pairs of terms consist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def columns_of(grammar: Grammar) -> list[tuple[int, ...]]:
 
 
 def functions_of(library: Library, terms: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the functions of one argument of every term, but no sine or cosine under another."""
+    """Return all unary functions of every term, except a sine or cosine inside another."""
     unary = [library.index[name] for name in _UNARY if name in library.index]
     turning = {library.index[name] for name in ("sin", "cos") if name in library.index}
     return [
@@ -41,7 +41,7 @@ def joined(
     others: Sequence[tuple[int, ...]],
     names: Sequence[str] = ("mul", "div", "add", "sub"),
 ) -> list[tuple[int, ...]]:
-    """Return every term and every other one joined by some operators, in both orders where these differ."""
+    """Return all pairs of a term and another, joined by each operator, in both orders if these differ."""
     found = []
     for name in names:
         if name not in library.index:
@@ -63,7 +63,7 @@ def simple_terms(library: Library, grammar: Grammar, n: int) -> list[tuple[int, 
 
 
 def population_of(library: Library, terms: Sequence[Term]) -> Population:
-    """Return terms as a population, in arrays as wide as needed."""
+    """Return terms as a population whose arrays are as wide as the longest term."""
     width = max((len(tokens) for tokens, _ in terms), default=1)
     n_constants = max((len(constants) for _, constants in terms), default=0)
     population = Population.empty(len(terms), library, width, max(n_constants, 1))
@@ -94,7 +94,7 @@ def term_of(tree: Tree, library: Library) -> Term | None:
 
 
 def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, slice]]:
-    """Return where the subprogram at each token stands, in the program and in its constants."""
+    """Return the slices of the tokens and of the constants of the subprogram at each token."""
     arity, const = library.table.arity, library.index["const"]
     places = np.concatenate([[0], np.cumsum(np.asarray(tokens) == const)])
     stops = [0] * (len(tokens) + 1)
@@ -109,13 +109,13 @@ def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, sl
 
 
 def is_usable(values: np.ndarray, least_varied: float) -> np.ndarray:
-    """Return which terms are finite, of a usual size and not constant.
+    """Return which terms are finite, between 1e-100 and 1e100 in size, and not constant.
 
     Parameters
     ----------
     values : ndarray of shape (n_terms, n_rows)
     least_varied : float
-        Least that a term varies by, as a share of its size.
+        Smallest range of the values of a term, as a share of their largest size.
 
     Returns
     -------

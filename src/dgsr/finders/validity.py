@@ -1,4 +1,4 @@
-"""Which programs are valid by required and forbidden tokens, limits of nesting, and units."""
+"""The test whether programs satisfy the rules of required and forbidden tokens, nesting and units."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 
-# Where no formula with a violation of units is valid, programs that have n of them may still breed, with an
-# NMSE multiplied by 1 + 9n.
+# Factor a by which violations of units raise the NMSE in selection, to 1 + a n for n violations. It applies
+# where no formula with a violation is valid, since such programs may still have valid descendants.
 _BREEDING_PENALTY = 9.0
 
 
 class Validity:
-    """The filter of programs by their tokens and units, for each of their uses. Every method returns a mask.
+    """Tests of the tokens and units of programs, one for each use of a program.
+
+    `tried`, `whole`, `scaled` and `terms` return masks.
 
     Parameters
     ----------
@@ -26,29 +28,29 @@ class Validity:
         self._constraints, self._library = constraints, library
 
     def tried(self, programs: Population) -> np.ndarray:
-        """Return which programs have all that is required and nothing forbidden, shape (n_programs,)."""
+        """Return which programs satisfy the constraints on tokens, shape (n_programs,)."""
         return self._constraints.are_kept(programs.tokens, programs.lengths, self._library)
 
     def whole(self, programs: Population) -> np.ndarray:
-        """Return which formulas may be tried and break no rule of units as they stand, (n_programs,)."""
+        """Return which programs satisfy all constraints as complete formulas, shape (n_programs,)."""
         return self.tried(programs) & np.isfinite(self.factors(programs))
 
     def scaled(self, programs: Population) -> np.ndarray:
-        """Return which programs may be tried and, with a scale and an offset, break no rule of units."""
+        """Return which programs satisfy all constraints with a scale and an offset, shape (n_programs,)."""
         return self.tried(programs) & np.isfinite(self.factors_in_rounds(programs)[0])
 
     def terms(self, programs: Population) -> np.ndarray:
-        """Return which programs may be parts of formulas, by the rules of units, shape (n_programs,)."""
+        """Return which programs satisfy the rules of units as parts of formulas, shape (n_programs,)."""
         return np.isfinite(self.factors(programs, of_whole=False))
 
     def factors(self, programs: Population, of_whole: bool = True) -> np.ndarray:
-        """Return what the NMSE of programs is multiplied by for their units, infinite where none may stay.
+        """Return the factors of the NMSE for violations of units, infinite for programs that are not allowed.
 
         Parameters
         ----------
         programs : Population
         of_whole : bool
-            Whether a program is the formula of the target, whose unit it must have.
+            Whether the programs are complete formulas, which must have the unit of the target.
         """
         units = self._constraints.units
         if units is None:
@@ -56,16 +58,16 @@ class Validity:
         return units.handicaps(units.violations(*programs.arrays, self._library, of_whole=of_whole))
 
     def violations(self, programs: Population) -> np.ndarray:
-        """Return how often programs of the rounds break the rules of units, shape (n_programs,)."""
+        """Return the number of violations of units in programs of the rounds, shape (n_programs,)."""
         units = self._constraints.units
         if units is None:
             return np.zeros(len(programs), dtype=np.int64)
-        # A scale that carries a unit gives a program any dimension.
+        # A scale with a unit of its own can give a program any dimension.
         of_whole = units.unitless_constants or not self._library.has_constants
         return units.violations(*programs.arrays, self._library, of_whole=of_whole)
 
     def factors_in_rounds(self, programs: Population) -> tuple[np.ndarray, np.ndarray]:
-        """Return the factors of programs of the rounds, by which they stay and by which they breed."""
+        """Return the factors of the NMSE of programs of the rounds, for the archive and for selection."""
         units = self._constraints.units
         if units is None:
             return np.ones(len(programs)), np.ones(len(programs))

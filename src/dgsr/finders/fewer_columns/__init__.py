@@ -1,1 +1,1 @@
-"""Formulas among the fewer columns that symmetries of a table leave."""
+"""Searches in tables of fewer columns, which follow from symmetries of a table."""

@@ -1,4 +1,4 @@
-"""Searches among the fewer columns that symmetries of a table leave, and their formulas of all columns."""
+"""The finder that searches in tables of fewer columns and returns formulas of all columns."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from dgsr.finders.fewer_columns.tables import Reduction, product
 from dgsr.finders.finder import Deadline, Found, Problem
 from dgsr.finders.terms import Term, columns_of, population_of, term_of
 
-# Share of the remaining seconds in which symmetries are looked for.
+# Largest share of the remaining seconds for the search for symmetries and separations.
 _LOOKING = 0.2
-# Shares of the remaining budget for the searches in the first of two tables and in the last one.
+# Shares of the remaining budget for the searches in the first of two tables, and in the last or only table.
 _SEARCHING = (0.3, 0.6)
-# Share of the remaining budget for the searches for the parts of a target that separates.
+# Share of the remaining budget for all searches for the parts of a target that separates.
 _OF_PARTS = 0.3
-# Most evaluations of each of these searches: a law among few columns is found soon.
+# Most evaluations in a table, and for all parts together. A law of few columns is found quickly.
 _MOST_EVALUATIONS = 1_000_000
-# Fewest evaluations with which the search for a part begins.
+# Fewest evaluations for each part with which the search for the parts begins.
 _LEAST_OF_PART = 500
 
 
 class FewerColumns:
-    """Finds formulas among the fewer columns that symmetries of the table leave.
+    """Finder of formulas in the tables of fewer columns that follow from symmetries.
 
     Parameters
     ----------
     search_in : callable
         ``search_in(data, symmetries)`` searches for the law of `data`, a `DataSet`, and returns its front.
     budget : Budget
-        The budget that these searches spend.
+        The budget of these searches.
     """
 
     def __init__(self, search_in: SearchIn, budget: Budget) -> None:
         self._search_in, self._budget = search_in, budget
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
-        """Search in tables of fewer columns, and return what is found there as formulas of all columns.
+        """Search in tables of fewer columns, and return their formulas as formulas of all columns.
 
-        Where the target separates, too, its parts are searched before the last of the tables. The searches
-        end early, with an exact fit, or with their share of what is left of the budget.
+        If the target separates, too, its parts are searched for before the last table. The searches end with
+        an exact fit, or when their share of the remaining budget is spent.
         """
         data, library, budget = problem.data, problem.library, self._budget
         until = budget.seconds + _LOOKING * (budget.max_time - budget.seconds)
         rows = np.flatnonzero(data.is_usual & (data.weights > 0.0))
         usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
-        # A column may be constant in these rows, or be usable for its unit alone.
+        # A column may be constant in these rows, or be usable only because of its unit.
         left_out = idle_columns(data.columns[:, rows], usable, library.has_constants)
         columns = [i for i in usable if i not in left_out]
         X, y, names = data.columns[columns][:, rows].T, data.y[rows], [f"x{i + 1}" for i in columns]
@@ -83,20 +83,20 @@ class FewerColumns:
         return Found(population_of(library, list(dict.fromkeys(found))), are_whole=True)
 
     def _in_table(self, library: Library, share: float, reduction: Reduction, data: DataSet) -> list[Term]:
-        """Search in a table of fewer columns, with a share of what is left of the budget."""
+        """Search in a table of fewer columns, with a share of the remaining budget."""
         with self._budget.share_of_rest(share, _MOST_EVALUATIONS):
             front = self._search_in(data, False)
         return lifted([front[i].tree for i in range(len(front))], reduction, library)
 
     def _for_parts(self, library: Library, separation: Separation) -> list[Term]:
-        """Search for the parts of a target that separates, and return what they make together."""
+        """Search for the parts of a target that separates, and return their sums or products."""
         with self._budget.share_of_rest(_OF_PARTS, _MOST_EVALUATIONS):
             trees = search_parts(separation, self._search_in, self._budget)
         return lifted(trees, separation.reduction, library)
 
 
 def _is_exact(terms: Sequence[Term], problem: Problem) -> bool:
-    """Return whether one of some formulas is an exact fit."""
+    """Return whether one of the formulas is an exact fit."""
     if not terms:
         return False
     programs = population_of(problem.library, terms)
@@ -105,10 +105,10 @@ def _is_exact(terms: Sequence[Term], problem: Problem) -> bool:
 
 
 def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet | None:
-    """Return the data of a table of fewer columns that has some rows of others, None if it is not usable."""
+    """Return the data of a table of fewer columns at some rows of `data`, None if they are not usable."""
     columns = {f"x{i + 1}": column[rows] for i, column in enumerate(data.columns)}
     factor = np.broadcast_to(evaluate(product(reduction.factor), columns), len(rows))
-    # Noise of the old target is that of the new one times its factor.
+    # The noise of the old target is the noise of the new target times the factor.
     weights = data.weights[rows] * (1.0 if reduction.is_exact else factor**2)
     is_finite = np.isfinite(np.column_stack([reduction.X, reduction.y, factor, weights])).all()
     if not is_finite or np.ptp(reduction.y) == 0.0 or weights.max() == 0.0:
@@ -118,9 +118,9 @@ def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet |
 
 
 def lifted(trees: Iterable[Tree], reduction: Reduction, library: Library) -> list[Term]:
-    """Return different formulas of a table of fewer columns as programs of all columns.
+    """Return the distinct formulas of a table of fewer columns as programs of all columns.
 
-    Those that the library cannot write are left out.
+    Formulas that the library cannot write are left out.
     """
     terms = list[Term]()
     for tree in trees:

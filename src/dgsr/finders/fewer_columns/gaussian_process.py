@@ -1,4 +1,4 @@
-"""A smooth function through a table: a Gaussian process, its error on rows left out, and its derivatives."""
+"""A smooth function through a table: a Gaussian process, its leave-one-out error, and its derivatives."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import blas, lapack
 
-# Variance of the mean and of the slopes, in that of the target: much, so that a straight line costs nothing.
+# Prior variance of the mean and of the slopes, in variances of the target. It is large, so that linear trends
+# are not penalised.
 LINEAR = 100.0
-#: Variances of the noise that are tried, in that of the target.
+#: Variances of the noise that are tried, in variances of the target.
 NOISE = (1e-10, 1e-6, 1e-3, 1e-1)
-# Length scales, in root mean squares of the distances from the middle.
+# Length scales that are tried, in root mean square distances of the rows from their mean.
 _LENGTHS = (1.5, 3.0, 6.0, 12.0)
-# Neighbours of a length that are tried once one is known, and of a variance.
-_NEAR, _NEAR_NOISE = (0.5, 1.0, 2.0), (1e-3, 1.0, 1e3)
-# Least relevance of a column, relative to the one in which the function bends the most.
+# Length scales that are tried near a known one, relative to it.
+_NEAR = (0.5, 1.0, 2.0)
+# Variances of the noise that are tried near a known one, relative to it.
+_NEAR_NOISE = (1e-3, 1.0, 1e3)
+# Smallest relevance of a column, relative to the column in which the function is most curved.
 _LEAST_RELEVANCE = 0.03
 
 
@@ -28,23 +31,23 @@ class Surrogate:
     Parameters
     ----------
     Z : ndarray of shape (n_rows, n_columns)
-        The columns with a mean of 0 and a variance of 1.
+        The columns, standardised to a mean of 0 and a variance of 1.
     spread : ndarray of shape (n_columns,)
         Standard deviations of the columns.
     middle, size : float
         Mean and standard deviation of the target.
     groups : tuple of ndarray
-        Columns of each squared exponential.
+        The columns of each squared exponential.
     relevance : ndarray of shape (n_columns,)
-        What the columns are multiplied by in distances.
+        Factors of the columns in distances.
     error : float
-        Root mean square of the errors on rows left out, in standard deviations of the target.
+        Root mean square of the leave-one-out errors, in standard deviations of the target.
     length, noise : float
-        Length scale, and the variance of the noise in that of the target.
+        Length scale, and variance of the noise in variances of the target.
     kernels : tuple of ndarray of shape (n_rows, n_rows)
         The squared exponential of each group.
     weights : ndarray of shape (n_rows,)
-        Factors of the covariances with the rows in every mean.
+        Coefficients of the covariances with the rows in the posterior mean.
     """
 
     Z: np.ndarray
@@ -61,7 +64,7 @@ class Surrogate:
 
     @property
     def followed(self) -> float:
-        """Root mean square of the errors on the rows themselves, in standard deviations of the target."""
+        """Root mean square of the residuals at the rows, in standard deviations of the target."""
         return self.noise * float(np.sqrt(np.mean(self.weights**2)))
 
     @cached_property
@@ -79,7 +82,7 @@ class Surrogate:
         return self.size * np.array([part - part.mean() for part in parts])
 
     def on_grid(self, group: np.ndarray) -> np.ndarray:
-        """Return the target where the columns of a group are those of one row, and the others of another.
+        """Return the function where a group of columns has the values of one row, and the others of another.
 
         Parameters
         ----------
@@ -89,7 +92,7 @@ class Surrogate:
         Returns
         -------
         ndarray of shape (n_rows, n_rows)
-            The rows of the group come first.
+            The first index is the row of the group, the second the row of the other columns.
         """
         others = np.setdiff1d(np.arange(self.Z.shape[1]), group)
         scaled = self.Z * np.sqrt(self._bends(self.groups[0]))
@@ -104,12 +107,12 @@ class Surrogate:
 
     @cached_property
     def _line(self) -> np.ndarray:
-        """Slopes of the straight line."""
+        """Slopes of the linear trend."""
         return LINEAR * (self.Z.T @ self.weights)
 
     @cached_property
     def _slopes(self) -> np.ndarray:
-        """The gradient, of and by what has a variance of 1."""
+        """The gradient of the standardised target by the standardised columns."""
         slopes = np.empty_like(self.Z)
         for group, weighted in zip(self.groups, self._weighted):
             Z = self.Z[:, group]
@@ -117,7 +120,7 @@ class Surrogate:
         return slopes + self._line
 
     def _bends(self, group: np.ndarray) -> np.ndarray:
-        """Return the second derivatives of the exponent of a group's kernel."""
+        """Return the second derivatives, without the sign, of the exponent of a group's kernel."""
         return self.relevance[group] ** 2 / (len(group) * self.length**2)
 
 
@@ -127,18 +130,18 @@ def fit_surrogate(
     near: Surrogate | None = None,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> Surrogate | None:
-    """Return the Gaussian process that predicts rows left out best.
+    """Return the Gaussian process with the smallest leave-one-out error.
 
-    The kernel is a squared exponential, whose length scale differs by column, and a straight line.
+    The kernel is the sum of a squared exponential with a length scale for each column and a linear kernel.
 
     Parameters
     ----------
     U : ndarray of shape (n_rows, n_columns)
-        Columns that vary.
+        Columns, none of which is constant.
     target : ndarray of shape (n_rows,)
-        What varies with them.
+        The target, which is not constant.
     near : Surrogate, optional
-        One of a similar table, to look for lengths and noise near its own.
+        The surrogate of a similar table. Length scales and noise are tried near its own.
     groups : sequence of sequence of int, optional
         Groups of the columns, each of which has a squared exponential of its own, so that the process is a
         sum of functions of the groups (Duvenaud, Nickisch and Rasmussen, 2011). By default all columns are
@@ -178,7 +181,7 @@ def _best(
     lengths: list[float],
     noises: list[float],
 ) -> Surrogate | None:
-    """Return the best process with columns of given relevance."""
+    """Return the best process for given relevances of the columns."""
     spread, middle, size = U.std(axis=0), float(target.mean()), float(target.std())
     Z, values = (U - U.mean(axis=0)) / spread, (target - middle) / size
     distances = [squared_distances(Z[:, group] * relevance[group]) for group in groups]
@@ -196,15 +199,15 @@ def _best(
     if best is None:
         return None
     error, length, noise, kernels, factor = best
-    # The inverse gives the errors on rows left out, but with weights too inexact for the functions of groups.
+    # The inverse gives the leave-one-out errors, but its weights are too inexact for the functions of groups.
     weights = lapack.dpotrs(factor, values, lower=1)[0]
     return Surrogate(Z, spread, middle, size, groups, relevance, error, length, noise, kernels, weights)
 
 
 def left_out(kernel: np.ndarray, values: np.ndarray, noise: float) -> tuple[float, np.ndarray, float] | None:
-    """Return the error of a process on rows left out, a factor of its covariance and its degrees of freedom.
+    """Return the leave-one-out error of a process, a factor of its covariance and its degrees of freedom.
 
-    None if the covariance, kernel and variance of the noise, cannot be factorised.
+    It returns None if the covariance, the kernel plus the variance of the noise, cannot be factorised.
     """
     covariance = kernel.copy()
     covariance.flat[:: len(values) + 1] += noise
@@ -219,6 +222,6 @@ def left_out(kernel: np.ndarray, values: np.ndarray, noise: float) -> tuple[floa
 
 
 def squared_distances(Z: np.ndarray) -> np.ndarray:
-    """Return the squared distances of all rows, shape (n_rows, n_rows)."""
+    """Return the squared distances of all pairs of rows, shape (n_rows, n_rows)."""
     squares = np.sum(Z**2, axis=1)
     return np.maximum(squares[:, None] + squares - 2.0 * Z @ Z.T, 0.0)

@@ -1,7 +1,7 @@
 """Searches for the terms or factors of a target that separates, one after the other.
 
-Each is a function of its own columns, of which the surrogate gives approximate values. What the searches
-find for them is put together again, and its constants are fitted to the data.
+Each part is a function of its own columns, and the surrogate has its approximate values. The formulas that
+are found for the parts are combined, and their constants are fitted to the data afterwards.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ from dgsr.expressions.trees.trees import Tree, rename
 from dgsr.finders.budget import Budget
 from dgsr.finders.fewer_columns.separation import Separation
 
-#: Searches in a table for its law, after symmetries if the flag says so, and returns the front.
+#: A function that searches for the law of a table, with symmetries if its flag is set, and returns the front.
 SearchIn = Callable[[DataSet, bool], Population]
 
-# Most formulas that are put together, and the share of the squared error of the separation up to which the
-# values of a part are not exact.
-_MOST_TOGETHER, _INEXACT = 100, 0.3
-# Most evaluations of the search for a part, which the forms that have names often end at once.
+# Most combinations of formulas for the parts.
+_MOST_TOGETHER = 100
+# Smallest NMSE of a part that counts, as a share of the squared error of the separation. Below it the values
+# of the part are not exact.
+_INEXACT = 0.3
+# Most evaluations of the search for a part. Common forms often end it at once.
 _MOST_EVALUATIONS = 200_000
-# Shares of the rows that residuals count for.
+# Effective numbers of rows that are tried in description lengths, as shares of the number of rows.
 _COUNTED = (1.0, 0.25, 0.0625)
 
 
 def search_parts(separation: Separation, search_in: SearchIn, budget: Budget) -> list[Tree]:
-    """Return sums or products of what is found for the parts, as trees of the columns of the separated table.
+    """Return sums or products of the formulas found for the parts, in columns of the separated table.
 
-    Every search has the same share of the budget.
+    Every search receives the same share of the budget.
     """
     n_parts = len(separation.groups)
     n_kept = max(int(_MOST_TOGETHER ** (1.0 / n_parts) + 1e-9), 2)
@@ -48,16 +50,16 @@ def search_parts(separation: Separation, search_in: SearchIn, budget: Budget) ->
         found.append([rename(front[k].tree, names) for k in best])
     joint = "mul" if separation.is_product else "add"
     constant: Tree = separation.constant
-    combinations = islice(product(*found), _MOST_TOGETHER)  # two of each of seven parts would be more
+    combinations = islice(product(*found), _MOST_TOGETHER)  # two formulas for each of seven parts make more
     return [reduce(lambda a, b: (joint, a, b), trees, constant) for trees in combinations]
 
 
 def _shortest_descriptions(front: Population, data: DataSet, inexact: float, n: int) -> list[int]:
     """Return the n formulas with the shortest descriptions of formula and residuals.
 
-    Residuals count as no less than inexact values leave: what follows these more closely follows the errors
-    of the surrogate. As these are alike in neighbouring rows, nobody knows how many rows they count for, so
-    that several numbers take turns.
+    An NMSE below `inexact` counts as `inexact`, since a formula that fits the values more closely fits the
+    errors of the surrogate. These errors are correlated between neighbouring rows, so that the effective
+    number of rows is unknown; the orders for several numbers are interleaved.
     """
     with np.errstate(all="ignore"):
         logarithms = np.log2(np.maximum(np.nan_to_num(front.nmse(data), nan=np.inf), inexact))

@@ -1,8 +1,8 @@
-"""Products of smooth functions: Gaussian processes of different columns that are multiplied.
+"""Products of smooth functions, whose factors are Gaussian processes of different columns.
 
-Given all factors but one, the target is linear in that one, so that it has a Gaussian process whose error on
-rows left out is known; the factors take turns. Unlike a sum for the logarithm, this allows for factors that
-change their sign, and for noise as large as the target.
+If all factors but one are fixed, the target is linear in this factor, which is then fitted as a Gaussian
+process with a leave-one-out error in closed form; the factors are fitted in turn. Unlike a sum of functions
+for the logarithm, this allows factors that change sign, and noise as large as the target.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from scipy.linalg import lapack
 
 from dgsr.finders.fewer_columns.gaussian_process import LINEAR, NOISE, Surrogate, left_out, squared_distances
 
-# Turns that each factor has, lengths that are tried in the first one, relative to that of the surrogate, and
-# lengths and noise in later ones, relative to those found before.
-_TURNS, _LENGTHS, _NEAR, _NEAR_NOISE = 4, (0.5, 1.0, 2.0, 4.0), (0.5, 1.0, 2.0), (1e-2, 1.0)
-# Steps that find the largest singular value of a matrix.
+# Number of times that each factor is fitted.
+_TURNS = 4
+# Length scales that are tried in the first fit, relative to the length scale of the surrogate.
+_LENGTHS = (0.5, 1.0, 2.0, 4.0)
+# Length scales that are tried in later fits, relative to the previous best one.
+_NEAR = (0.5, 1.0, 2.0)
+# Variances of the noise that are tried in later fits, relative to the previous best one.
+_NEAR_NOISE = (1e-2, 1.0)
+# Power iterations for the largest singular value of a matrix.
 _STEPS = 12
 
 
@@ -28,11 +33,11 @@ class Parts(NamedTuple):
     Parameters
     ----------
     parts : ndarray of shape (n_groups, n_rows)
-        The functions at the rows, but for a number that is added to each, or by which each is multiplied.
+        The functions at the rows, each up to an additive constant, or up to a factor for products.
     constant : float
-        The number that makes them the target: what is added to the sum, or a factor of the product.
+        The number that is added to the sum, or multiplies the product, to give the target.
     error, followed : float
-        Errors on rows left out, and on the rows themselves, in standard deviations of the target.
+        Leave-one-out error, and error of the fit at the rows, in standard deviations of the target.
     """
 
     parts: np.ndarray
@@ -42,23 +47,23 @@ class Parts(NamedTuple):
 
 
 def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[int]]) -> Parts | None:
-    """Return smooth functions of groups of columns whose product predicts rows left out best.
+    """Return smooth functions of groups of columns whose product has the smallest leave-one-out error.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
         The target.
     surrogate : Surrogate
-        That of the target, without groups, which the factors begin with: with functions of the groups whose
-        product is nearest to it on the grid of their rows.
+        The surrogate of the target without groups. The factors start from the functions of each group whose
+        product is nearest to it on the grid of the rows.
     groups : sequence of sequence of int
         The columns of each factor.
 
     Returns
     -------
     Parts or None
-        None if a covariance cannot be factorised. The error is the mean of those of the factors in their last
-        turn, with the degrees of freedom of the other factors added to those of their own.
+        None if a covariance cannot be factorised. The error is the mean of the errors of the factors in their
+        last fits, each corrected for the degrees of freedom of the other factors.
     """
     n_rows, scale = len(y), float(np.sqrt(np.mean(y**2)))
     parts = [_normal(nearest_product(surrogate.on_grid(np.asarray(group)))[0]) for group in groups]
@@ -84,7 +89,7 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
             parts[i] = _normal(kernel @ (others * lapack.dpotrs(factor, y / scale, lower=1)[0]))
             tried[i] = [(length * a, max(noise * b, NOISE[0])) for a in _NEAR for b in _NEAR_NOISE]
     product = np.prod(parts, axis=0)
-    # The errors of a factor do not count the numbers that the others are free to choose.
+    # The error of a factor does not include the degrees of freedom of the other factors.
     whole = [own * n_rows / max(n_rows - sum(n_free) + free, 1.0) for own, free in zip(errors, n_free)]
     error = float(np.mean(whole) * scale / y.std())
     constant = float(product @ y / (product @ product))
@@ -93,9 +98,9 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
 
 
 def nearest_product(grid: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return a left singular vector of the largest singular value, times that, and the square of that value.
+    """Return the left singular vector times the largest singular value, and the square of this value.
 
-    Power iteration converges at once where a matrix is nearly of rank one, and is a lower bound elsewhere.
+    Power iteration converges at once if a matrix is nearly of rank one; otherwise it gives a lower bound.
 
     Parameters
     ----------
@@ -114,5 +119,5 @@ def nearest_product(grid: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _normal(values: np.ndarray) -> np.ndarray:
-    """Return values with a root mean square of 1."""
+    """Return values scaled to a root mean square of 1."""
     return values / np.sqrt(np.mean(values**2))

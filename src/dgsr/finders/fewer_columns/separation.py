@@ -1,15 +1,15 @@
-"""Separability: whether a target is a sum, or a product, of functions of different columns.
+"""Separability: the test whether a target is a sum, or a product, of functions of different columns.
 
-A smooth function through the rows is evaluated where some columns are those of one row and the others those
-of another. If the target is a sum of functions of both, this matrix is its row means plus its column means;
-if it is a product, the matrix has rank one. What it lacks of that says which columns to try apart; the sum or
-product of processes of these groups must then predict rows left out as well.
+A smooth function is evaluated where some columns have the values of one row and the others of another row.
+If the target is a sum of functions of both groups, this matrix is its row means plus its column means, up to
+a constant; if it is a product, the matrix has rank one. The deviation from this form determines which groups
+are tried; the sum or product of processes of these groups must then predict left-out rows as well.
 
 References
 ----------
 Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test whether a law separates with a
 neural network; Duvenaud, Nickisch and Rasmussen, Advances in Neural Information Processing Systems 24, 2011,
-for processes that are sums.
+for sums of processes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,30 @@ from dgsr.finders.fewer_columns.products import Parts, fit_product, nearest_prod
 from dgsr.finders.fewer_columns.tables import Reduction, listed
 from dgsr.finders.fewer_columns.views import Seen
 
-# Largest error on rows left out, in standard deviations of y, and the error that is rounding.
-_LARGEST_ERROR, _NEGLIGIBLE = 0.3, 1e-5
-# Larger errors than this must be noise, and so have this share, at the least, on the rows themselves.
-_LARGEST_UNRESOLVED, _LEAST_FOLLOWED = 0.03, 0.3
-# Finer groups may have this many times the error of coarser ones, if that is small, and hardly more if not;
-# and groups this many times the error of all columns together if the rows are not dense enough for these.
-_TIMES_SMALL, _SMALL, _TIMES_LARGE, _TIMES_UNRESOLVED = 3.0, 3e-3, 1.02, 0.45
-# Most columns of which all groups are compared, most columns of a group among more, and most that are tried.
-_ALL_GROUPS, _FEW_COLUMNS, _MOST_TRIED = 6, 2, 6
+# Largest leave-one-out error of a separation, in standard deviations of y.
+_LARGEST_ERROR = 0.3
+# Error that is accepted for any groups, in standard deviations of y.
+_NEGLIGIBLE = 1e-5
+# Leave-one-out error, in standard deviations of y, above which residuals must show that it is due to noise.
+_LARGEST_UNRESOLVED = 0.03
+# Smallest ratio of the residuals and the leave-one-out error in this case.
+_LEAST_FOLLOWED = 0.3
+# Largest ratio of the errors of finer and coarser groups, if the error of the finer ones is small.
+_TIMES_SMALL = 3.0
+# Limit below which an error is small, in standard deviations of y.
+_SMALL = 3e-3
+# Largest ratio of the errors of finer and coarser groups, or of groups and all columns together, if the error
+# is not small.
+_TIMES_LARGE = 1.02
+# Largest ratio of the errors of groups and of all columns together, if the rows are too sparse for the
+# function of all columns.
+_TIMES_UNRESOLVED = 0.45
+# Most columns of which all groups are compared.
+_ALL_GROUPS = 6
+# Most columns of a group in tables of more columns.
+_FEW_COLUMNS = 2
+# Most splits that are tried.
+_MOST_TRIED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +62,15 @@ class Separation:
     groups : tuple of tuple of int
         The columns of each function.
     is_product : bool
-        Whether the functions are multiplied, and not added.
+        Whether the functions are multiplied instead of added.
     rows : ndarray of shape (n_rows,), int
-        The rows of the table that were looked at.
+        The rows of the table from which the separation was found.
     parts : ndarray of shape (n_groups, n_rows)
-        The functions there, but for a number that is added to each, or by which each is multiplied.
+        The functions at these rows, each up to an additive constant, or up to a factor for products.
     constant : float
-        The number that makes them the target: what is added to the sum, or a factor of the product.
+        The number that is added to the sum, or multiplies the product, to give the target.
     error : float
-        Error on rows left out, in standard deviations of the target.
+        Leave-one-out error, in standard deviations of the target.
     """
 
     reduction: Reduction
@@ -67,7 +82,7 @@ class Separation:
     error: float
 
     def statement(self, names: Mapping[str, str]) -> str:
-        """Return what the separation says of the target, by the names of `Reduction.written`."""
+        """Return the separation as a statement about the target, with the names of `Reduction.written`."""
         whole, columns = self.reduction.written(names)
         functions = [f"a function of {listed([columns[i] for i in group])}" for group in self.groups]
         return f"{whole} is " + (", times " if self.is_product else ", plus ").join(functions)
@@ -76,15 +91,15 @@ class Separation:
 def separation_of(
     reduction: Reduction, rows: np.ndarray, is_over: Callable[[], bool] = lambda: False
 ) -> Separation | None:
-    """Return the sum or product that predicts rows left out best, None if all columns together do better.
+    """Return the sum or product with the smallest leave-one-out error, None if all columns do better.
 
     Parameters
     ----------
     reduction : Reduction
     rows : ndarray of shape (n_rows,), int
-        The rows to look at.
+        The rows to use.
     is_over : callable
-        A function that is asked before each step whether to make no more.
+        A function that returns whether to stop, which is called before each step.
     """
     seen = [None if is_over() else Seen.of(reduction, rows, (target,)) for target in (False, True)]
     able = [each for each in seen if each is not None]
@@ -111,10 +126,7 @@ def separation_of(
 def _separated(
     seen: Seen, kind: _Kind, splits: Sequence[_Group], limit: float, is_over: Callable[[], bool]
 ) -> tuple[tuple[_Group, ...], Parts] | None:
-    """Return the finest groups that some splits make of the columns, and their functions.
-
-    Their error is at most the limit.
-    """
+    """Return the finest groups that splits produce within a limit of the error, and their functions."""
     groups: tuple[_Group, ...] = (tuple(range(seen.columns.shape[1])),)
     best: Parts | None = None
     for split in splits:
@@ -131,9 +143,10 @@ def _separated(
 
 
 def _lacking(seen: Seen, is_over: Callable[[], bool]) -> dict[_Group, tuple[float, float]]:
-    """Return what the target lacks of a sum, and of a product, of functions of each group and of the rest.
+    """Return how far the target is from a sum, and from a product, of functions of each group and the others.
 
-    Both are shares of the variance where the columns of the group and the others are those of any two rows.
+    Both deviations are shares of the variance on the grid where the group and the other columns have the
+    values of any two rows.
     """
     n_columns = seen.columns.shape[1]
     most = n_columns // 2 if n_columns <= _ALL_GROUPS else _FEW_COLUMNS
@@ -150,9 +163,9 @@ def _lacking(seen: Seen, is_over: Callable[[], bool]) -> dict[_Group, tuple[floa
 
 
 def _is_resolved(error: float, followed: float) -> bool:
-    """Return whether the rows are dense enough for a function, by its errors on rows left out and on all.
+    """Return whether the rows are dense enough for a function, by its leave-one-out error and its residuals.
 
-    One that follows the rows much more closely than it predicts others varies too fast between them.
+    If the residuals are much smaller than the leave-one-out error, the function varies too fast between rows.
     """
     return error <= _LARGEST_UNRESOLVED or followed >= _LEAST_FOLLOWED * error
 
@@ -181,5 +194,5 @@ def _sum_of_logarithms(seen: Seen, groups: Sequence[_Group]) -> Parts | None:
     return Parts(np.exp(parts), constant, *map(seen.as_error_of_y, errors))
 
 
-#: What is tried with the target as it is, and with its logarithm.
+#: The combinations of functions that are tried for the target, and for its logarithm.
 _KINDS: tuple[tuple[_Kind, ...], ...] = (_sum, _product), (_sum_of_logarithms,)

@@ -1,10 +1,11 @@
-"""Symmetries of a table: combinations of columns that the target depends on, and factors that it has.
+"""Symmetries of a table: combinations of columns on which the target depends, and factors of the target.
 
-A smooth function through the rows (module ``gaussian_process``) has a gradient, and the gradient shows what
-leaves the target as it is. If y does not change where two columns change alike, it depends on their
-difference; if it changes by a power where some columns are scaled, it is a product of powers times a function
-of fewer groups of columns, as the pi theorem has it for units, which nobody has to give. Every such step
-leaves a column fewer, and is kept only if the smooth function of what is left predicts rows left out as well.
+The gradient of a smooth function through the rows (module ``gaussian_process``) shows which changes of the
+columns leave the target unchanged. If y does not change when two columns change by the same amount, it
+depends on their difference. If scaling some columns multiplies y by a power of the scale, y is a product of
+powers times a function of fewer groups of columns, as in the pi theorem, but no units are needed. Each such
+step removes a column, and is accepted only if the smooth function of the new columns predicts left-out rows
+as well.
 
 References
 ----------
@@ -29,59 +30,85 @@ from dgsr.finders.fewer_columns.separation import Separation, separation_of
 from dgsr.finders.fewer_columns.tables import TARGET, Reduction, scaled, whole_table, with_sum, without
 from dgsr.finders.fewer_columns.views import Seen, View
 
-#: Fewest and most columns that are looked at, and fewest rows for each.
-FEWEST_COLUMNS, MOST_COLUMNS, ROWS_PER_COLUMN = 2, 12, 5
-# Most rows for combinations of columns and for sums and products: the time rises with their third power.
-_MOST_ROWS, _MOST_SEPARATED = 400, 200
-# Least share of a column in a symmetry, and of a column's part in the change of the target.
-_LEAST_SHARE, _LEAST_PART = 0.02, 0.01
-# Differences are of columns that change the target alike, within this factor.
+#: Fewest columns of a table that is examined.
+FEWEST_COLUMNS = 2
+#: Most columns of a table that is examined.
+MOST_COLUMNS = 12
+#: Fewest rows for each column.
+ROWS_PER_COLUMN = 5
+# Most rows from which combinations of columns are found. The time rises with their third power.
+_MOST_ROWS = 400
+# Most rows from which sums and products are found. A Gaussian process of 200 rows takes a fifth of a second.
+_MOST_SEPARATED = 200
+# Smallest entry of a column in the unit vector of a scaling symmetry.
+_LEAST_SHARE = 0.02
+# Smallest effect of scaling a column, relative to the scaling of the target or of the column with the largest
+# effect, whichever is smaller. Columns with less are not scaled.
+_LEAST_PART = 0.01
+# Smallest ratio of the mean slopes of two columns whose sum or difference is tried.
 _ALIKE = 0.05
-# Most columns that are scaled together, most exponent, and most steps that are tried one after the other.
-_MOST_SCALED, _MOST_EXPONENT, _MOST_TRIED = 3, 6, 8
-# Denominators of exponents, and the error up to which others than 1 are told.
-_DENOMINATORS, _ERROR_OF_FRACTIONS = (1, 2, 3, 4), 1e-2
-# What is left may have this many times the error, if that is small, and a little more if it is not; and more,
-# up to the error with all columns, if it is moderate. What breaks a symmetry visibly has a larger error.
-_TIMES_SMALL, _SMALL, _TIMES_LARGE, _NEGLIGIBLE = 1.5, 3e-3, 1.02, 1e-5
-_TIMES_AT_MOST, _MODERATE = 3.0, 3e-2
-# Largest share of the variance of the target that is no noise.
+# Most columns that are scaled together.
+_MOST_SCALED = 3
+# Largest absolute value of an exponent.
+_MOST_EXPONENT = 6
+# Most candidates that are tried for one step.
+_MOST_TRIED = 8
+# Denominators of exponents.
+_DENOMINATORS = (1, 2, 3, 4)
+# Error of the smooth function below which exponents may be fractions; with larger ones they are integers.
+_ERROR_OF_FRACTIONS = 1e-2
+# Largest ratio of the errors after and before a step, if the error before it is small. Steps without a
+# symmetry raise the error more.
+_TIMES_SMALL = 1.5
+# Limit below which an error is small.
+_SMALL = 3e-3
+# Largest ratio of the errors after and before a step, if the error is not small.
+_TIMES_LARGE = 1.02
+# Error that is accepted after any step.
+_NEGLIGIBLE = 1e-5
+# Largest ratio of the errors after and before a step, if the error before it is moderate and the one after it
+# is at most `_TIMES_LARGE` times the error with all columns.
+_TIMES_AT_MOST = 3.0
+# Limit below which an error is moderate.
+_MODERATE = 3e-2
+# Largest variance of the noise, as a share of the variance of the target, with which a table is exact.
 _NO_NOISE = 1e-6
-# Smallest value of a column that others are divided by, relative to its largest.
+# Smallest absolute value of a column that divides others, relative to its largest one.
 _LEAST_DIVISOR = 1e-6
 
 
 def find_symmetries(
     X: Any, y: Any, feature_names: Sequence[str] | None = None, target_name: str | None = None
 ) -> list[str]:
-    """Say which combinations of columns a target depends on, which factors it has, and whether it separates.
+    """Find combinations of columns on which a target depends, its factors, and whether it separates.
 
-    Nothing is assumed of the formula but that it is smooth, and no units are needed. It takes half a second
+    The only assumption is that the formula is smooth; no units are needed. The function takes half a second
     for 200 rows, and some seconds for 400 rows of a dozen columns.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        From 2 to 12 columns, with at least 5 rows for each, else the list is empty; constant columns and
-        copies of others are left out and do not count. Of more than 400 rows a random 400 are used, and
+        From 2 to 12 columns, with at least 5 rows for each, else the list is empty. Constant columns and
+        copies of others are left out and do not count. Of more rows, a random sample of 400 is used, and of
         200 for sums and products.
     y : array-like of shape (n_rows,)
     feature_names : sequence of str, optional
-        By default those of a data frame, else x1 and so on.
+        By default the names of a data frame, else x1 and so on.
     target_name : str, optional
-        By default that of a series, else y.
+        By default the name of a series, else y.
 
     Returns
     -------
     list of str
         At most two statements such as ``"y/(G*m1*m2) depends on x2 - x1 and y2 - y1 alone"``, the second of
-        fewer columns; then one such as ``"y is a function of x1, times a function of x2 and x3"`` if what is
-        left separates; none where the rows show no symmetry. They hold within the error of the rows.
+        fewer columns; then one such as ``"y is a function of x1, times a function of x2 and x3"`` if the
+        remaining function separates. The list is empty if the rows show no symmetry. All statements hold
+        within the error of the rows.
 
     Raises
     ------
     ValueError
-        If X and y are not finite numbers of as many rows, or the names are not as many as the columns.
+        If X or y has numbers that are not finite, or the numbers of rows, or of names and columns, differ.
 
     Examples
     --------
@@ -113,7 +140,7 @@ def find_symmetries(
 
 
 def columns_looked_at(X: np.ndarray) -> list[int]:
-    """Return the columns of a table that `find_symmetries` looks at, none if it looks at no such table."""
+    """Return the columns of a table that `find_symmetries` examines, none if the table is not suitable."""
     n_rows, n_columns = X.shape
     left_out = idle_columns(X.T, range(n_columns), with_constants=True) if n_rows else ()
     used = [i for i in range(n_columns) if i not in left_out]
@@ -124,21 +151,22 @@ def columns_looked_at(X: np.ndarray) -> list[int]:
 def reductions_of(
     X: np.ndarray, y: np.ndarray, names: Sequence[str], is_over: Callable[[], bool] = lambda: False
 ) -> list[Reduction]:
-    """Return tables of fewer columns that tell the target as well.
+    """Return tables of fewer columns from which the target is predicted as well as from all columns.
 
     Parameters
     ----------
     X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
     names : sequence of str
-        The columns, as trees have them.
+        Names of the columns in trees.
     is_over : callable
-        A function that is asked before each step whether to make no more.
+        A function that returns whether to stop, which is called before each step.
 
     Returns
     -------
     list of Reduction
-        At most two: one by the steps that make formulas shorter (factors, products and differences that
-        columns enter in alone, idle columns), and one by all steps, where formulas may be longer as well.
+        At most two: one after all steps that make formulas shorter (factors, products and differences outside
+        of which their columns do not occur, idle columns), and one after further steps that may make formulas
+        longer.
     """
     rows = _rows_of(X, _MOST_ROWS)
     if not len(rows) or is_over():
@@ -165,23 +193,23 @@ def smallest_separation(
     reductions: Sequence[Reduction],
     is_over: Callable[[], bool] = lambda: False,
 ) -> Separation | None:
-    """Return how the target separates in the smallest table in which it does, None if in none.
+    """Return the separation of the target in the smallest table in which it separates, None if in none.
 
     Parameters
     ----------
     X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
     names : sequence of str
-        The columns, as trees have them.
+        Names of the columns in trees.
     reductions : sequence of Reduction
-        What `reductions_of` returned. The table as it is counts only if there are none: factors of single
-        columns, for example, are known already.
+        The result of `reductions_of`. The original table is examined only if there are none, because
+        its factors of single columns, for example, are then known.
     is_over : callable
-        A function that is asked before each step whether to make no more.
+        A function that returns whether to stop, which is called before each step.
     """
     rows = _rows_of(X, _MOST_SEPARATED)
     tables = reversed(reductions) if reductions else [whole_table(X, y, names)]
     for table in tables if len(rows) else ():
-        if table.X.shape[1] == 1:  # there is nothing left to separate
+        if table.X.shape[1] == 1:  # a single column cannot be separated
             return None
         separation = separation_of(table, rows, is_over)
         if separation is not None:
@@ -190,32 +218,32 @@ def smallest_separation(
 
 
 def _rows_of(X: np.ndarray, most: int) -> np.ndarray:
-    """Return at most so many rows of a table, none if it has too few rows or too few or many columns."""
+    """Return at most `most` rows of a table, none if its number of rows or columns is not suitable."""
     n_rows, n_columns = X.shape
     if not FEWEST_COLUMNS <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns:
         return np.zeros(0, dtype=np.int64)
     if n_rows <= most:
         return np.arange(n_rows)
-    # In evenly spaced rows of a grid two columns may be one.
+    # In evenly spaced rows of a grid, two columns may be equal.
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
 class _Step(NamedTuple):
-    """A candidate for a step, with what orders candidates."""
+    """A candidate for a step; the first three fields order candidates."""
 
     lengthens: bool  # whether formulas may get longer
     size: int  # number of columns
-    broken: float  # how far the symmetry is from exact
-    key: str  # what tells it from others
-    taken: Callable[[], Reduction]
+    broken: float  # violation of the symmetry, 0 if it is exact
+    key: str  # unique name of the step
+    taken: Callable[[], Reduction]  # returns the table after the step
 
 
 def _following(
     state: Seen, rows: np.ndarray, shortens: bool, usual: float, is_over: Callable[[], bool]
 ) -> Seen | None:
-    """Return the state after the best step, None if no step leaves the target told as well.
+    """Return the state after the first acceptable step, None if every step raises the error too much.
 
-    `usual` is the error with all columns, and a little more.
+    `usual` is `_TIMES_LARGE` times the error with all columns.
     """
     steps = {step.key: step for step in _steps(state, rows) if not (step.lengthens and shortens)}
     error = state.error
@@ -236,7 +264,7 @@ def _following(
 
 
 def _steps(state: Seen, rows: np.ndarray) -> Iterator[_Step]:
-    """Yield the steps that the gradient speaks for."""
+    """Yield the steps that agree with the gradient."""
     reduction, X = state.reduction, state.reduction.X[rows]
     n_columns = X.shape[1]
     changes = state.gradient * X.std(axis=0)
@@ -248,7 +276,7 @@ def _steps(state: Seen, rows: np.ndarray) -> Iterator[_Step]:
     for i, j in combinations(range(n_columns), 2):
         if min(slopes[i], slopes[j]) <= _ALIKE * max(slopes[i], slopes[j]):
             continue
-        for sign in (-1, 1):  # y depends on x_i + sign x_j
+        for sign in (-1, 1):  # y depends on x_i + sign*x_j
             broken = float(_rms(state.gradient[:, i] - sign * state.gradient[:, j]))
             broken /= float(slopes[i] + slopes[j])
             if broken < state.allowed:
@@ -258,9 +286,9 @@ def _steps(state: Seen, rows: np.ndarray) -> Iterator[_Step]:
 
 
 def _scalings(state: Seen, X: np.ndarray) -> Iterator[_Step]:
-    """Yield the steps for columns that are scaled together, by which the target changes by a power."""
+    """Yield the steps for columns whose common scaling multiplies the target by a power of the scale."""
     n_columns = X.shape[1]
-    # Of the target's own scaling, the last column: -y, and -1 for its logarithm.
+    # The last column is the change when the target itself is scaled: -y, or -1 for its logarithm.
     own = -np.ones(len(X)) if state.view.target else -state.target
     changes = np.column_stack([X * state.gradient, own])
     sizes = _rms(changes)
@@ -287,7 +315,7 @@ def _scalings(state: Seen, X: np.ndarray) -> Iterator[_Step]:
 def _exponents(
     vector: np.ndarray, size: int, X: np.ndarray, error: float
 ) -> tuple[int, tuple[Fraction, ...], Fraction] | None:
-    """Return which of the columns divides the others, their exponents, and that of the target's factor."""
+    """Return the column that divides the others, the exponents, and the exponent of the target's factor."""
     best = None
     for pivot in range(size):
         column = X[:, pivot]
@@ -312,7 +340,7 @@ def _exponents(
 
 
 def _nearest(ratio: float, error: float) -> Fraction | None:
-    """Return the simple number that a ratio of the surrogate stands for, None if there is none."""
+    """Return the simple fraction within the error of a ratio of slopes, None if there is none."""
     allowed = 0.03 + 0.02 * abs(ratio) + 0.5 * min(error, 0.3)
     for denominator in _DENOMINATORS if error < _ERROR_OF_FRACTIONS else (1,):
         near = Fraction(round(ratio * denominator), denominator)

@@ -1,4 +1,4 @@
-"""Tables of fewer columns, which are products of powers of the old ones and of their sums and differences."""
+"""Tables of fewer columns, which are products of powers of old columns and of their sums and differences."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import numpy as np
 from dgsr.expressions.trees.syntax import to_text
 from dgsr.expressions.trees.trees import Tree, map_leaves
 
-#: What trees call the target. Columns are x1 and so on, so that none has this name.
+#: Name of the target in trees. Columns have the names x1 and so on, so that none has this name.
 TARGET = "y"
-#: Expressions and their exponents.
+#: A product of powers, as expressions with their exponents.
 Monomial = Mapping[Tree, Fraction]
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A table of fewer columns, and how a formula of them is one of the old columns.
+    """A table of fewer columns, and the translation of its formulas to the old columns.
 
     Parameters
     ----------
     columns : tuple of Monomial
         Products of powers of old columns and of their sums and differences.
     factor : Monomial
-        What the old target is divided by.
+        Divisor of the old target.
     X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
         The new columns and the new target.
     is_exact : bool
-        Whether the smooth function through the rows takes them to have no noise.
+        Whether the smooth function through the rows has a negligible variance of the noise.
     """
 
     columns: tuple[Monomial, ...]
@@ -40,7 +40,7 @@ class Reduction:
     is_exact: bool = False
 
     def statement(self, names: Mapping[str, str]) -> str:
-        """Return what the reduction says of the target, by the names of `written`."""
+        """Return the reduction as a statement about the target, with the names of `written`."""
         whole, columns = self.written(names)
         return f"{whole} depends on {listed(columns)} alone"
 
@@ -52,19 +52,19 @@ class Reduction:
         return texts[0], texts[1:]
 
     def lifted(self, tree: Tree) -> Tree:
-        """Return a formula of the old columns from the tree of one of the new columns, x1 and so on."""
+        """Return a formula of the old columns from a tree of the new columns x1 and so on."""
         terms = {f"x{i + 1}": product(column) for i, column in enumerate(self.columns)}
         inner = map_leaves(tree, lambda leaf: terms.get(leaf, leaf) if isinstance(leaf, str) else leaf)
         return ("mul", product(self.factor), inner) if self.factor else inner
 
 
 def whole_table(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> Reduction:
-    """Return a table as it is, its columns named as trees have them."""
+    """Return an unchanged table, whose columns have the given names in trees."""
     return Reduction(tuple({name: Fraction(1)} for name in names), {}, X, y)
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence lists them."""
+    """Return names as a list within a sentence, such as "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
@@ -90,7 +90,7 @@ def scaled(
     powers: tuple[Fraction, ...],
     factor: Fraction,
 ) -> Reduction:
-    """Return a table with columns and target divided by powers of one of the columns, which goes."""
+    """Return a table with columns and target divided by powers of one column, which is removed."""
     X, terms, at = reduction.X.copy(), list(reduction.columns), columns[pivot]
     divisor = reduction.X[:, at]
     for i, power in zip(columns, powers):
@@ -109,7 +109,7 @@ def scaled(
 
 
 def _times(monomial: Monomial, other: Monomial, power: Fraction) -> Monomial:
-    """Return one product of powers times a power of another."""
+    """Return a product of powers times a power of another one."""
     powers = {atom: monomial.get(atom, 0) + power * other.get(atom, 0) for atom in {**monomial, **other}}
     return {atom: Fraction(power) for atom, power in powers.items() if power != 0}
 

@@ -1,4 +1,4 @@
-"""Tables as a smooth function through their rows sees them: which columns as logarithms, and the target."""
+"""Views of a table, in which columns or target may be logarithms, and their smooth functions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ import numpy as np
 from dgsr.finders.fewer_columns.gaussian_process import Surrogate, fit_surrogate
 from dgsr.finders.fewer_columns.tables import Reduction
 
-# Largest error on rows left out, in standard deviations, of a function that shows anything.
+# Largest leave-one-out error of a usable smooth function, in standard deviations of y.
 _LARGEST_ERROR = 0.5
-# How far a symmetry may be broken, relative to what breaks it: between these, and in errors of the surrogate.
-_LEAST_BROKEN, _MOST_BROKEN, _BROKEN_PER_ERROR = 0.05, 0.4, 3.0
-# Least standard deviation of a column or of the target, relative to its size.
+# Lower bound of the relative violation up to which a symmetry is tried.
+_LEAST_BROKEN = 0.05
+# Upper bound of this violation.
+_MOST_BROKEN = 0.4
+# This violation between the bounds, in errors of the surrogate.
+_BROKEN_PER_ERROR = 3.0
+# Smallest standard deviation of a column or of the target, relative to its largest absolute value.
 _LEAST_VARIED = 1e-9
 
 
 class View(NamedTuple):
-    """Whether columns that are positive, and the target, are seen as logarithms."""
+    """Whether the logarithms of positive columns and of the target take their places."""
 
     columns: bool
     target: bool
@@ -28,23 +32,24 @@ class View(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A table, and the smooth function through its rows."""
+    """A table in a view, and the smooth function through its rows."""
 
     reduction: Reduction
     view: View
     surrogate: Surrogate
-    gradient: np.ndarray  # (n_rows, n_columns) of the target as it is seen, by the columns as they are
-    columns: np.ndarray  # (n_rows, n_columns) as they are seen
-    target: np.ndarray  # (n_rows,) as it is seen
-    y: np.ndarray  # (n_rows,) the target as it is
+    gradient: np.ndarray  # (n_rows, n_columns), of the target in the view, by the original columns
+    columns: np.ndarray  # (n_rows, n_columns), in the view
+    target: np.ndarray  # (n_rows,), in the view
+    y: np.ndarray  # (n_rows,), the original target
 
     @classmethod
     def of(
         cls, reduction: Reduction, rows: np.ndarray, as_logarithm: Sequence[bool] = (False, True)
     ) -> Seen | None:
-        """Return a table in the view in which the smooth function predicts y best, None if in none.
+        """Return a table in the view whose smooth function predicts y best, None if none predicts it.
 
-        The target is seen in the ways of `as_logarithm`, as a logarithm only where it has one sign.
+        `as_logarithm` lists whether to take the logarithm of the target, which is only taken if the target
+        has one sign.
         """
         X, y = reduction.X[rows], reduction.y[rows]
         has_sign = bool((y > 0.0).all() or (y < 0.0).all())
@@ -63,7 +68,7 @@ class Seen:
     def seen(
         cls, reduction: Reduction, rows: np.ndarray, view: View, near: Surrogate | None = None
     ) -> Seen | None:
-        """Return a table in a view, None if it has no smooth function."""
+        """Return a table in a view, None if no smooth function can be fitted."""
         X, y = reduction.X[rows], reduction.y[rows]
         with np.errstate(all="ignore"):
             is_log = (X > 0.0).all(axis=0) & view.columns
@@ -83,13 +88,13 @@ class Seen:
 
     @property
     def error_of_y(self) -> float:
-        """Error on rows left out in standard deviations of y."""
+        """Leave-one-out error in standard deviations of y."""
         return self.as_error_of_y(self.surrogate.error)
 
     def as_error_of_y(self, error: float) -> float:
-        """Return an error of the target as it is seen, in its standard deviations, as one of y in those of y.
+        """Convert an error of the target in the view to an error of y, each in its standard deviations.
 
-        Errors of a logarithm are relative ones, so those of y are larger by the size of y.
+        An error of the logarithm is a relative error of y, and is multiplied by the root mean square of y.
         """
         if not self.view.target:
             return error
@@ -97,10 +102,10 @@ class Seen:
 
     @property
     def error(self) -> float:
-        """Error on rows left out by which steps are judged; of a logarithm it is the relative error of y."""
+        """Leave-one-out error by which steps are accepted; for a logarithm it is the relative error of y."""
         return self.surrogate.error * (self.target.std() if self.view.target else 1.0)
 
     @property
     def allowed(self) -> float:
-        """How far a symmetry may be broken, which the surrogate cannot tell from its own error."""
+        """Largest relative violation of a symmetry that the error of the surrogate may explain."""
         return float(np.clip(_BROKEN_PER_ERROR * self.surrogate.error, _LEAST_BROKEN, _MOST_BROKEN))

@@ -1,1 +1,1 @@
-"""Laws that are linear in their coefficients, or in all but one number."""
+"""Finders of laws that are linear in all their constants, or in all but one."""

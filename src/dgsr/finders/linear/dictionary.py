@@ -1,4 +1,4 @@
-"""The terms of quotients of polynomials, and the functions of the target that these are fitted to."""
+"""The terms of quotients of polynomials, and the functions of the target to which quotients are fitted."""
 
 from __future__ import annotations
 
@@ -11,24 +11,34 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.rewriting.polynomials import exponents_of, products_of
 from dgsr.expressions.trees.trees import Tree
 
-# Highest degree of a term, by the number of columns, and the one for any other number.
-_HIGHEST_DEGREES, _USUAL_DEGREE = {1: 6, 2: 5, 3: 4, 4: 3, 5: 3}, 2
-# Smallest size of a target, as a share of the largest, by which the errors of its square are judged.
+# Highest degree of a term by the number of columns.
+_HIGHEST_DEGREES = {1: 6, 2: 5, 3: 4, 4: 3, 5: 3}
+# Highest degree of a term for any other number of columns.
+_USUAL_DEGREE = 2
+# Smallest target, as a share of the largest, from which the weights of errors of its square are computed. It
+# bounds the weights of rows whose target is almost 0.
 _SMALLEST = 1e-3
-# Functions of a column that may stand in its place.
+# Functions of a column that may replace it.
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "sin": np.sin, "cos": np.cos,
 }  # fmt: skip
-# Most columns of which functions are tried; most terms by which they are compared, and rows for each; largest
-# share of the residual variance of plain terms that a function may leave; and most functions that are kept.
-_MOST_COLUMNS, _MOST_COMPARED, _ROWS_PER_TERM, _LEFT_OVER, _BEST = 6, 35, 3, 0.3, 2
+# Most columns with which functions are tried.
+_MOST_COLUMNS = 6
+# Most terms of the polynomials by which functions are compared.
+_MOST_COMPARED = 35
+# Fewest rows for each term in these polynomials.
+_ROWS_PER_TERM = 3
+# Largest ratio of the residual variances with and without a function.
+_LEFT_OVER = 0.3
+# Most functions that are tried in quotients.
+_BEST = 2
 
 
 class Terms(NamedTuple):
-    """Products of columns, which were brought to sizes near 1, up to a degree."""
+    """Products of columns, which are scaled to a largest size of 1."""
 
     columns: tuple[Tree, ...]  # the trees of the columns
-    sizes: np.ndarray  # (n_columns,), by which the columns were divided
+    sizes: np.ndarray  # (n_columns,), divisors of the columns
     exponents: np.ndarray  # (n_terms, n_columns), lower degrees first
     values: np.ndarray  # (n_rows, n_terms)
 
@@ -36,9 +46,9 @@ class Terms(NamedTuple):
     def of(
         cls, columns: Mapping[Tree, np.ndarray], factors: Sequence[tuple[int, ...]] | None = None
     ) -> Terms:
-        """Return the terms of columns, given by their trees.
+        """Return the terms of columns, which are given by their trees.
 
-        They are all products up to a degree unless `factors` gives the numbers of the columns of each.
+        By default these are all products up to a degree; `factors` has the columns of each term instead.
         """
         values, n = np.array(list(columns.values())), len(columns)
         sizes = np.abs(values).max(axis=1)
@@ -64,14 +74,14 @@ class Terms(NamedTuple):
 
 
 class _Function(NamedTuple):
-    """A function h of the size of the target."""
+    """A function h of the absolute value of the target."""
 
     forward: Callable[[np.ndarray], np.ndarray]
-    slope: Callable[[np.ndarray], np.ndarray]  # derivative of h, which an error of y is multiplied by
+    slope: Callable[[np.ndarray], np.ndarray]  # derivative of h, by which errors of y are multiplied
     backward: Callable[[np.ndarray], np.ndarray]
 
 
-# By the operator that is its inverse.
+# The functions of the target by the operators of their inverses.
 _OF_TARGET: dict[str | None, _Function] = {
     None: _Function(lambda y: y, np.ones_like, lambda h: h),
     "sqrt": _Function(np.square, lambda y: 2.0 * np.maximum(y, _SMALLEST * y.max()), np.sqrt),
@@ -80,28 +90,31 @@ _OF_TARGET: dict[str | None, _Function] = {
 
 
 class Target(NamedTuple):
-    """A function of the target that a quotient is fitted to."""
+    """A function h of the target to which quotients are fitted."""
 
-    inverse: str | None  # the operator that gives the target again, None for the target itself
-    h: np.ndarray  # (n_rows,), of a size near 1
-    root: np.ndarray  # (n_rows,), square roots of the weights with which errors of h count
-    size: float  # by which h was divided
-    sign: float  # of the target, 1 for the target itself
+    inverse: str | None  # operator of the inverse of h, None for the target itself
+    h: np.ndarray  # (n_rows,), scaled to a largest size of 1
+    root: np.ndarray  # (n_rows,), square roots of the weights of errors of h
+    size: float  # divisor of h
+    sign: float  # sign of the target; 1 if h is the target itself
 
     @property
     def n_varying(self) -> float:
-        """How many rows make up the variance: (sum d**2)**2 / sum d**4 for differences d from the mean."""
+        """Effective number of rows that make up the variance.
+
+        It is (sum d**2)**2 / sum d**4 for the weighted differences d from the mean.
+        """
         weights = self.root**2
         squares = weights * (self.h - np.average(self.h, weights=weights)) ** 2
         return float(squares.sum() ** 2 / (squares**2).sum())
 
     def predicted(self, h: np.ndarray) -> np.ndarray:
-        """Return the target from values of h."""
+        """Return the values of the target that belong to values of h."""
         return self.sign * _OF_TARGET[self.inverse].backward(self.size * h)
 
 
 def targets_of(y: np.ndarray, weights: np.ndarray, library: Library) -> Iterator[Target]:
-    """Yield y, and y**2 and log|y| if y has one sign and the library their inverse.
+    """Yield y, and y**2 and log|y| if y has one sign and the library has the operator of the inverse.
 
     Parameters
     ----------
@@ -120,12 +133,12 @@ def targets_of(y: np.ndarray, weights: np.ndarray, library: Library) -> Iterator
 
 
 def with_functions(columns: Mapping[Tree, np.ndarray], library: Library) -> list[Terms]:
-    """Return the terms that have a function in the place of a column, for each function and column.
+    """Return the terms in which a function of a column replaces it, for each function and column.
 
     Parameters
     ----------
     columns : mapping of tree to ndarray of shape (n_rows,)
-        More than six are too many.
+        With more than six columns the list is empty.
     library : Library
     """
     found = []
@@ -140,7 +153,7 @@ def with_functions(columns: Mapping[Tree, np.ndarray], library: Library) -> list
 
 
 def most_explaining(others: Sequence[Terms], plain: Terms, target: Target) -> list[Terms]:
-    """Return at most two of other terms, the best ones first, if they explain much more than plain ones."""
+    """Return at most two of other terms, the best, if their residual variance is far below the plain one."""
     most = _LEFT_OVER * _variance(plain, target)
     variances = [_variance(terms, target) for terms in others]
     order = np.argsort(variances, kind="stable")[:_BEST]
@@ -148,7 +161,7 @@ def most_explaining(others: Sequence[Terms], plain: Terms, target: Target) -> li
 
 
 def _variance(terms: Terms, target: Target) -> float:
-    """Return the residual variance of a fit of the polynomial with as many terms as are compared."""
+    """Return the residual variance of the polynomial with the most terms that are allowed in comparisons."""
     n_rows = len(target.h)
     most = min(_MOST_COMPARED, n_rows // _ROWS_PER_TERM)
     chosen = [of for of in terms.up_to if len(of) <= most][-1]

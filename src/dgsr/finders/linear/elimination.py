@@ -1,10 +1,10 @@
-"""Quotients of polynomials fitted to data with noise: all terms of a kind at first, and fewer and fewer then.
+"""Quotients of polynomials fitted to noisy data by backward elimination, from all terms of a kind to two.
 
-The coefficients of y = p(x)/q(x) follow from linear least squares. What is made small is the sum of squares
-of (p - y q)/q0, where q0 is the denominator of the step before, so that it becomes that of p/q - y. The terms
-whose loss raises it the least are left out, then the next ones, down to a quotient of two terms. On exact
-data the terms of the law are left in the end; on noisy data the description of formula and residuals tells
-which step was the last good one.
+The coefficients of y = p(x)/q(x) follow from linear least squares. A step minimises the sum of squares of
+(p - y q)/q0, where q0 is the denominator of the previous step, so that the sum converges to the sum of
+squares of p/q - y. The terms whose removal raises it the least are left out, again and again, down to a
+quotient of two terms. On exact data the terms of the law remain longest; on noisy data the description length
+of formula and residuals determines at which number of terms to stop.
 
 References
 ----------
@@ -19,25 +19,30 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dtrtri
 
-# Steps with all terms, and after terms were left out.
-_FIRST_STEPS, _STEPS = 3, 2
-# Terms that are left out one by one, and the share of more terms, as a divisor, that is left out at once.
-_ONE_BY_ONE, _LEFT_OUT = 13, 6
-# Smallest value of a denominator, as a share of its median one, that errors are divided by.
+# Reweighted steps of the fit with all terms.
+_FIRST_STEPS = 3
+# Reweighted steps after terms were left out.
+_STEPS = 2
+# Number of terms up to which one term at a time is left out.
+_ONE_BY_ONE = 13
+# Divisor of the number of terms: of n terms above that number, n divided by it are left out at once.
+_LEFT_OUT = 6
+# Smallest absolute value of a denominator by which residuals are divided, as a share of the median one.
 _SMALLEST = 1e-3
-# Weight of the sum of squared coefficients, which chooses among solutions that are all exact.
+# Square root of the weight of the sum of squared coefficients, for columns of length 1. This penalty selects
+# one of several exact solutions.
 _RIDGE = 1e-9
 
 
 class RationalFit(NamedTuple):
-    """A quotient of two polynomials that was fitted.
+    """A fitted quotient of two polynomials.
 
     Parameters
     ----------
     above, below : ndarray of shape (n_above,) and (n_below,), int
         Numbers of the terms of numerator and denominator.
     coefficients : ndarray of shape (n_above + n_below,)
-        Those of the numerator first.
+        Coefficients of the numerator, then those of the denominator.
     """
 
     above: np.ndarray
@@ -45,17 +50,17 @@ class RationalFit(NamedTuple):
     coefficients: np.ndarray
 
     def values(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values of numerator and denominator, from those of all terms (n_rows, n_terms)."""
+        """Return the values of numerator and denominator from the values of all terms, (n_rows, n_terms)."""
         n = len(self.above)
         above, below = terms[:, self.above], terms[:, self.below]
         return above @ self.coefficients[:n], below @ self.coefficients[n:]
 
 
 class _Step(NamedTuple):
-    """The fit that makes the sum S of squares of (p - y q)/q0 the smallest, where the mean of q/q0 is 1.
+    """The fit that minimises the sum S of squares of (p - y q)/q0 with a mean of q/q0 of 1.
 
-    With the matrix A of the terms, whose columns are brought to length 1, and the vector m of their means in
-    q/q0, the coefficients are S B m with B = (A' A)^-1 and S = 1/(m' B m).
+    A is the matrix of the terms, with columns scaled to length 1, and m the vector of their contributions to
+    the mean of q/q0. The coefficients are S B m with B = (A' A)^-1 and S = 1/(m' B m).
     """
 
     coefficients: np.ndarray
@@ -71,7 +76,7 @@ def eliminated(
     below: np.ndarray,
     few: int | None = None,
 ) -> Iterator[RationalFit]:
-    """Yield a fit with all terms, and one each time that terms are left out, down to two terms.
+    """Yield the fit with all terms, then the fit after each removal of terms, down to two terms.
 
     Parameters
     ----------
@@ -80,9 +85,9 @@ def eliminated(
     y, root : ndarray of shape (n_rows,)
         The target, of a size near 1, and the square roots of the weights of the rows.
     above, below : ndarray of int
-        Numbers of the terms that numerator and denominator may have.
+        Numbers of the terms that are allowed in numerator and denominator.
     few : int, optional
-        Number of terms to which the first fit is brought at once, and not in several steps.
+        Number of terms that remain after the first removal; by default terms are removed in small steps.
     """
     denominator, n_steps = np.ones(len(y)), _FIRST_STEPS
     while len(above) > 0 and len(below) > 0:
@@ -118,11 +123,11 @@ def _step(
     below: np.ndarray,
     denominator: np.ndarray,
 ) -> _Step:
-    """Return the fit of one step."""
+    """Return the fit of one reweighted step."""
     n_rows, n_above, n = len(y), len(above), len(above) + len(below)
     weights = root / denominator
     denominators = terms[:, below]
-    # LAPACK is called as it is: what numpy's functions check takes longer than these few rows and terms.
+    # LAPACK is called directly, since the checks of numpy's functions take longer than these small problems.
     design = np.empty((n_rows + n, n), order="F")
     design[:n_rows, :n_above] = terms[:, above] * weights[:, None]
     design[:n_rows, n_above:] = denominators * (-y * weights)[:, None]
@@ -142,9 +147,9 @@ def _step(
 
 
 def _most_needed(step: _Step, n: int) -> np.ndarray:
-    """Return the numbers of n terms, after the least needed of those left was left out each time.
+    """Return the numbers of the n terms that remain when the least needed term is removed each time.
 
-    Without term i, 1/S is smaller by (B m)_i**2/B_ii.
+    Removing term i lowers 1/S by (B m)_i**2/B_ii.
     """
     inverse, means, left = step.inverse.copy(), step.means.copy(), np.arange(len(step.means))
     while len(left) > n:

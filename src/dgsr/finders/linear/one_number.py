@@ -1,8 +1,8 @@
-"""An exhaustive search for laws with a number inside: h(y) = a f(c m) + b, or a log(m + c) + b.
+"""An exhaustive search for laws with one constant inside: h(y) = a f(c m) + b, or h(y) = a log(m + c) + b.
 
-m is a column, a simple function of one, or two columns joined; f is an exponential, a sine or a hyperbolic
-tangent; h is one of the functions that pairs of terms are compared under. a and b follow from least squares,
-so that the numbers c can be tried one by one.
+m is a column, a simple function of a column, or two columns joined by an operator; f is an exponential, a
+sine, a cosine or a hyperbolic tangent; h is one of the functions of the target in `two_terms`. a and b follow
+from least squares, so that only the values of c need to be tried.
 """
 
 from __future__ import annotations
@@ -17,25 +17,31 @@ from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.linear.two_terms import FEWEST_ROWS, MOST_ROWS, TRANSFORMS, Transform
 from dgsr.finders.terms import Term, columns_of, is_usable, joined, population_of
 
-# Columns that are joined, and terms.
-_MOST_COLUMNS, _MOST_TERMS = 12, 200
-# Terms of each f and h whose number is determined, and those that become programs.
-_REFINED, _BEST = 8, 3
-# Least that a term varies by, as a share of its size.
+# Most columns that are joined in pairs.
+_MOST_COLUMNS = 12
+# Most terms m.
+_MOST_TERMS = 200
+# Best terms of each f and h for which c is refined.
+_REFINED = 8
+# Best terms of each f and h that become programs.
+_BEST = 3
+# Smallest range of values, as a share of their largest size, at which they are not constant.
 _LEAST_VARIED = 1e-9
-# Steps of a golden-section search; the last bounds are 1e-10 of the first apart.
+# Steps of a golden-section search, which shrink the interval to 1e-10 of its width.
 _STEPS = 48
 
 
 class _Function(NamedTuple):
-    """A function f, the values of c times the largest m, or its range, that are tried, and what it needs."""
+    """A function f and the values of c that are tried, in units of the size of m."""
 
     value: Callable[[np.ndarray], np.ndarray]
     numbers: np.ndarray
-    of_range: bool  # whether the numbers are for the range of m, and not for its largest value
+    of_range: bool  # whether the unit is 1 over the range of m, and not 1 over its largest absolute value
 
 
+# Absolute values of c times the largest |m| that are tried in exponentials and logarithms.
 _SIZES = np.geomspace(0.02, 40.0, 56)
+# The functions f by the names of their operators.
 _FUNCTIONS = {
     "exp": _Function(np.exp, np.concatenate([-_SIZES, _SIZES]), False),
     "tanh": _Function(np.tanh, np.geomspace(0.05, 20.0, 40), False),
@@ -46,21 +52,21 @@ _FUNCTIONS = {
 
 
 def one_number(problem: Problem, deadline: Deadline = never) -> Found:
-    """Find the best formulas of a function of a term times a number, their scale and offset left out.
+    """Find the best formulas of a function of a term and a constant, without an outer scale and offset.
 
     Parameters
     ----------
     problem : Problem
-        Its library has constants. The weights of the rows do not count, but rows of hardly any weight are
-        left out.
+        A problem whose library has constants. Rows of almost no weight are left out, and all others count
+        alike.
     deadline : callable
-        It is asked before each function f.
+        It is called before each function f.
 
     Returns
     -------
     Found
-        At most 75 programs, 3 for each f and h; none for fewer than six rows. The candidates are the terms
-        with the numbers that were tried in each of them.
+        At most 75 programs, 3 for each f and h; none for fewer than six rows. The candidates are all
+        combinations of a term, a value of c and a function h that were tried.
     """
     library, found, n_tried = problem.library, list[Term](), 0
     problem = problem._replace(data=problem.data.usual_rows(MOST_ROWS))
@@ -77,7 +83,7 @@ def one_number(problem: Problem, deadline: Deadline = never) -> Found:
 
 
 def _terms_of(problem: Problem) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """Return the terms that functions are taken of, and their values, shape (n_terms, n_rows)."""
+    """Return the terms m and their values, shape (n_terms, n_rows)."""
     library, columns = problem.library, columns_of(problem.grammar)
     unary = [library.index[name] for name in ("square", "inv", "sqrt") if name in library.index]
     few = columns[:_MOST_COLUMNS]
@@ -99,7 +105,7 @@ def _of_function(
     y: np.ndarray,
     library: Library,
 ) -> Iterator[Term]:
-    """Yield the programs of one function f of the best terms, for every h."""
+    """Yield the programs of one function f with the best terms for every h."""
     sizes = np.ptp(values, axis=1) if function.of_range else np.abs(values).max(axis=1)
     numbers = function.numbers / sizes[:, None]  # (n_terms, n_numbers)
     shapes = function.value(numbers[:, :, None] * values[:, None, :])
@@ -113,7 +119,7 @@ def _of_function(
         if not np.isfinite(target).all() or np.ptp(target) <= _LEAST_VARIED * np.abs(target).max():
             continue
         shares = np.where(is_shape, (centred @ spread / norms) ** 2 / (spread @ spread), 0.0)
-        best = np.argmax(shares, axis=1)  # of each term the best number
+        best = np.argmax(shares, axis=1)  # number of the best c of each term
         order = np.argsort(-shares[np.arange(len(terms)), best], kind="stable")[:_REFINED]
         targets.append((transform, target))
         candidates += [(len(targets) - 1, i, *_bounds(numbers[i], best[i])) for i in order.tolist()]
@@ -130,9 +136,9 @@ def _of_function(
 
 
 def _bounds(numbers: np.ndarray, at: int) -> tuple[float, float]:
-    """Return the neighbours of a number among those that were tried, between which the best one is."""
+    """Return the neighbours of a tried number, between which the best number lies."""
     low, high = sorted((float(numbers[max(at - 1, 0)]), float(numbers[min(at + 1, len(numbers) - 1)])))
-    if low < 0.0 < high:  # between the negative numbers and the positive ones
+    if low < 0.0 < high:  # the two sides of the gap at 0
         low, high = sorted((0.1 * float(numbers[at]), float(numbers[at])))
     return low, high
 
@@ -140,16 +146,16 @@ def _bounds(numbers: np.ndarray, at: int) -> tuple[float, float]:
 def _refined(
     function: _Function, terms: np.ndarray, spreads: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best numbers between bounds and the share of the variance that each leaves unexplained.
+    """Return the best numbers between bounds and the unexplained share of the variance of each.
 
-    All candidates take the steps of a golden-section search at once; one by one they took a fifth of a small
-    fit.
+    The golden-section searches of all candidates run together; one after the other they took a fifth of the
+    time of a small fit.
 
     Parameters
     ----------
     function : _Function
     terms, spreads : ndarray of shape (n_candidates, n_rows)
-        The values of each term, and the target of each less its mean.
+        The values of the term of each candidate, and its target minus the mean.
     low, high : ndarray of shape (n_candidates,)
 
     Returns
@@ -169,7 +175,7 @@ def _refined(
     lower, upper = high - ratio * (high - low), low + ratio * (high - low)
     at_lower, at_upper = unexplained(lower), unexplained(upper)
     for _ in range(_STEPS):
-        is_below = at_lower < at_upper  # then the best number is below the upper one
+        is_below = at_lower < at_upper  # the best number is then below the upper one
         low, high = np.where(is_below, low, lower), np.where(is_below, upper, high)
         inner = np.where(is_below, high - ratio * (high - low), low + ratio * (high - low))
         at_inner = unexplained(inner)
@@ -189,9 +195,9 @@ def _program(
     target: np.ndarray,
     library: Library,
 ) -> Term:
-    """Return the program of h(y) = a f(c m) + b, solved for y, without its scale and offset."""
+    """Return the program of h(y) = a f(c m) + b, solved for y, without an outer scale and offset."""
     index = library.index
-    if name == "log":  # log(1 + c m) is log(m + 1/c) and an offset
+    if name == "log":  # log(1 + c m) = log(m + 1/c) + log(c)
         inner: Term = (index["log"], index["add"], index["const"], *term), (1.0 / number,)
     else:
         inner = (index[name], index["mul"], index["const"], *term), (number,)

@@ -16,28 +16,30 @@ from dgsr.finders.linear.elimination import eliminated
 
 # Degrees of the numerator and denominator of the quotients by which powers are compared.
 _DEGREES = ((3, 1), (2, 2))
-# Terms to which these quotients are brought, by which a power is found that noise hides from those with all.
+# Number of terms to which these quotients are also reduced. On noisy data this reveals powers that do not
+# stand out in the fit with all terms.
 _FEW = 6
-# Most columns with powers, and largest shares of the squared error of plain columns that a power may leave,
-# with all terms and with few.
-_MOST_COLUMNS, _LEFT_OVER = 5, (0.3, 1.0)
-# What a column in percent is multiplied by in a factor of growth, 1 + x/100, or of decay, 1 - x/100.
+# Most columns in which powers are searched for.
+_MOST_COLUMNS = 5
+# Largest ratio of the squared errors with and without a power, in the fits with all terms and with few.
+_LEFT_OVER = (0.3, 1.0)
+# Factor of a column in percent within a factor of growth, 1 + x/100, or of decay, 1 - x/100.
 _PERCENT = 0.01
-# How 1 and a column make a factor of growth and one of decay.
+# Operators that join 1 and a column to a factor of growth and of decay.
 _FACTORS = ("add", "sub")
 
 
 def bases_of(column: Tree, values: np.ndarray, operators: Sequence[str] = _FACTORS) -> dict[Tree, np.ndarray]:
-    """Return a column, the factor of growth 1 + x and that of decay 1 - x, as trees with their values.
+    """Return a column, the factor of growth 1 + x and the factor of decay 1 - x, as trees with their values.
 
-    Only bases that are positive on all rows are returned. A column that reaches 1 is taken for percent.
+    Only bases that are positive on all rows are returned. A column that reaches 1 in size is read as percent.
 
     Parameters
     ----------
     column : Tree
     values : ndarray of shape (n_rows,)
     operators : sequence of str
-        ``"add"`` for the factor of growth, ``"sub"`` for that of decay.
+        ``"add"`` for the factor of growth, ``"sub"`` for the factor of decay.
 
     Returns
     -------
@@ -55,32 +57,32 @@ def bases_of(column: Tree, values: np.ndarray, operators: Sequence[str] = _FACTO
 def with_logarithms(
     columns: Mapping[Tree, np.ndarray], library: Library, most: int
 ) -> Iterator[tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]]:
-    """Yield the terms of the logarithm of a product of powers, and those that go above and below a line.
+    """Yield the terms of the logarithm of a product of powers, and the kinds of quotients of these terms.
 
     The terms are columns, logarithms of columns and of factors of growth, and products of a column and a
-    logarithm. Below the line is 1, or columns, as in the exponent of K*C**(1/n). Then come the same with
-    factors of decay, of which a table has one seldom: beside those of growth they would be more terms that
-    noise is mistaken for.
+    logarithm. The denominator is 1 or has columns, as in the exponent of K*C**(1/n). Factors of decay, which
+    are rare, follow in a second set of terms: together with factors of growth they would be more terms that
+    fit noise.
 
     Parameters
     ----------
     columns : mapping of tree to ndarray of shape (n_rows,)
     library : Library
     most : int
-        Most terms above and below. If they are more, those with a factor of growth or decay are left out.
+        Most terms of numerator and denominator. If there are more, factors of growth or decay are left out.
 
     Yields
     ------
     terms : Terms
     kinds : list of tuple of ndarray, int
-        The numbers of the terms above and below; none if there are too many, no column is positive, or the
-        library cannot write such powers.
+        The numbers of the terms of numerator and denominator. The list has no kind with too many terms, and
+        is empty if no base is positive or the library cannot write such powers.
     """
     n = len(columns)
     plain = _bases_of_all(columns, ())
     for operator in _FACTORS:
         bases = _bases_of_all(columns, (operator,))
-        # Columns below the line are n + 1 more terms.
+        # A denominator of 1 and the columns has n + 1 further terms.
         if (n + 1) * (len(bases) + 2) > most:
             bases = plain
         if operator == "add" or len(bases) > len(plain):
@@ -88,7 +90,7 @@ def with_logarithms(
 
 
 def _bases_of_all(columns: Mapping[Tree, np.ndarray], operators: Sequence[str]) -> dict[Tree, np.ndarray]:
-    """Return the bases of all columns, as `bases_of` has them."""
+    """Return the bases of all columns; see `bases_of`."""
     return {
         base: own
         for column, values in columns.items()
@@ -99,7 +101,7 @@ def _bases_of_all(columns: Mapping[Tree, np.ndarray], operators: Sequence[str]) 
 def _of_logarithms(
     columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], library: Library, most: int
 ) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the terms with the logarithms of some bases, and the kinds; see `with_logarithms`."""
+    """Return the terms with the logarithms of given bases, and the kinds; see `with_logarithms`."""
     n = len(columns)
     pairs = [(i, n + j) for i in range(n) for j in range(len(bases))]
     factors = [(), *((i,) for i in range(n + len(bases))), *pairs]
@@ -114,27 +116,27 @@ def _of_logarithms(
 def with_quotients(
     columns: Mapping[Tree, np.ndarray], library: Library, target: Target, most: int
 ) -> Iterator[tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]]:
-    """Yield the terms of the logarithm of a product of powers, one of which has a base such as 1 + r/m.
+    """Yield the terms of the logarithm of a product of powers with one base such as 1 + r/m.
 
-    The base is 1 + x/y or 1 - x/y for two columns, and its exponent a sum of a number, columns, products of
-    two, and inverses of columns, as in P*(1 + r/m)**(m*n) and v*(1 - r/R)**(1/n).
+    The base is 1 + x/y or 1 - x/y for two columns, and its exponent is a sum of a constant, columns, products
+    of two and inverses of columns, as in P*(1 + r/m)**(m*n) and v*(1 - r/R)**(1/n).
 
     Parameters
     ----------
     columns : mapping of tree to ndarray of shape (n_rows,)
-        More than five are too many.
+        From two to five columns, else nothing is yielded.
     library : Library
     target : Target
         The logarithm of the target.
     most : int
-        Most terms; there are none if they are more.
+        Most terms of numerator and denominator; with more, nothing is yielded.
 
     Yields
     ------
     terms : Terms
-        With the base by which the fit of all terms is best, and the one by which that of few terms is.
+        The terms with the base whose fit with all terms is best, then with the one that is best with few.
     kinds : list of tuple of ndarray, int
-        The numbers of the terms above, and of 1 below.
+        The numbers of all terms for the numerator, and of 1 for the denominator.
     """
     if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
         return
@@ -158,7 +160,7 @@ def with_quotients(
 
 
 def _bases_of_quotients(columns: Mapping[Tree, np.ndarray]) -> dict[Tree, np.ndarray]:
-    """Return 1 + x/y and 1 - x/y for all columns x and positive columns y, and those with x in percent."""
+    """Return 1 + x/y and 1 - x/y, also for x/y in percent, for all columns x and positive columns y."""
     bases: dict[Tree, np.ndarray] = {}
     for x, y in permutations(columns, 2):
         if (columns[y] > 0.0).all():
@@ -172,14 +174,14 @@ def _bases_of_quotients(columns: Mapping[Tree, np.ndarray]) -> dict[Tree, np.nda
 def with_powers(
     columns: Mapping[Tree, np.ndarray], plain: Terms, library: Library, target: Target, most: int
 ) -> list[Terms]:
-    """Return the terms with a power of two columns, in the place of its exponent or beside all columns.
+    """Return terms with a power of two columns, which replaces its exponent or is added to the columns.
 
     Parameters
     ----------
     columns : mapping of tree to ndarray of shape (n_rows,)
-        More than five are too many.
+        From two to five columns, else the list is empty.
     plain : Terms
-        Those of the columns alone.
+        The terms of the columns alone.
     library : Library
     target : Target
     most : int
@@ -188,7 +190,8 @@ def with_powers(
     Returns
     -------
     list of Terms
-        At most two: those with the power by which quotients of few terms fit best, and of many terms.
+        At most two: the terms whose quotients fit best with all terms and with few, if they fit better than
+        plain ones.
     """
     if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
         return []
@@ -211,12 +214,12 @@ def with_powers(
 
 
 def _can_write(library: Library) -> bool:
-    """Return whether b**e has a program, which may be exp(e*log(b))."""
+    """Return whether the library can write b**e, as a power or as exp(e*log(b))."""
     return "exp" in library.index and ("pow" in library.index or "log" in library.index)
 
 
 def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
-    """Return the least squared errors of quotients with all terms of a kind, and brought to a few."""
+    """Return the smallest squared errors of quotients with all terms of a kind and with few."""
     least, up_to = [np.inf, np.inf], terms.up_to
     for degrees in _DEGREES:
         above, below = (up_to[min(degree, len(up_to) - 1)] for degree in degrees)
@@ -227,7 +230,7 @@ def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
 
 
 def _errors_of(terms: Terms, target: Target, above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
-    """Return the squared errors of the quotient with all terms, and brought to a few."""
+    """Return the squared errors of the quotient with all terms and reduced to few."""
     errors = [np.inf, np.inf]
     fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
     for number, fit in enumerate(islice(fits, 2)):
@@ -240,21 +243,21 @@ def _errors_of(terms: Terms, target: Target, above: np.ndarray, below: np.ndarra
 def product_of_powers(
     above: np.ndarray, below: np.ndarray, coefficients: np.ndarray, columns: Sequence[Tree]
 ) -> Tree | None:
-    """Return exp(p/q) as powers of what stands under logarithms in p: b**e for exp(e*log(b)).
+    """Return exp(p/q) as a product of powers, with b**e for exp(e*log(b)).
 
     Parameters
     ----------
     above, below : ndarray of shape (n_terms, n_columns), int
-        Exponents of the columns in the terms of p, and in the only term of q.
+        Exponents of the columns in the terms of p and in the single term of q.
     coefficients : ndarray of shape (n_terms,)
-        Those of p; that of q is 1.
+        Coefficients of p; the coefficient of q is 1.
     columns : sequence of tree
-        Some are logarithms.
+        The columns, some of which are logarithms.
 
     Returns
     -------
     Tree or None
-        None if q has more terms or a logarithm, or a term of p more than one.
+        None if q has several terms or a logarithm, or if a term of p has more than one logarithm.
     """
     are_logarithms = np.array([isinstance(tree, tuple) and tree[0] == "log" for tree in columns])
     if len(below) > 1 or below[0, are_logarithms].any() or (above[:, are_logarithms].sum(axis=1) > 1).any():

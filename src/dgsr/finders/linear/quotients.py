@@ -1,9 +1,9 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
-h is the identity, the square or the logarithm, whose inverse the formula then has. The terms are products of
-columns up to a degree, or of columns and a function of one of them (module ``dictionary``) or a power of two
-(module ``powers``). Linear algebra says which terms the law has, and with which coefficients (module
-``elimination``). Evolution seldom finds such laws once they have four numbers or so.
+h is the identity, the square or the logarithm, whose inverse then appears in the formula. The terms are
+products of columns up to a degree, with a function of a column (module ``dictionary``) or a power of two
+columns (module ``powers``) among the factors. Linear algebra determines the terms of the law and their
+coefficients (module ``elimination``). Evolution rarely finds such laws if they have four or more constants.
 """
 
 from __future__ import annotations
@@ -25,44 +25,69 @@ from dgsr.finders.linear.elimination import RationalFit, eliminated
 from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers, with_quotients
 from dgsr.finders.terms import columns_of, population_of, term_of
 
-# Most columns, rows and terms, of quotients and of products of powers; rows for each term; fewest rows.
-_MOST_COLUMNS, _MOST_ROWS, _MOST_TERMS, _MOST_OF_POWERS, _ROWS_PER_TERM, _FEWEST_ROWS = 12, 200, 60, 100, 2, 8
-# Degrees of numerator and denominator.
+# Most columns of a table that is searched.
+_MOST_COLUMNS = 12
+# Most rows to which quotients are fitted.
+_MOST_ROWS = 200
+# Most terms of numerator and denominator of a quotient.
+_MOST_TERMS = 60
+# Most terms of the logarithm of a product of powers.
+_MOST_OF_POWERS = 100
+# Fewest rows for each term.
+_ROWS_PER_TERM = 2
+# Fewest rows of a table that is searched.
+_FEWEST_ROWS = 8
+# Degrees of numerator and denominator of the quotients that are fitted.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
     (3, 0), (0, 3), (3, 1), (1, 3), (3, 2), (2, 3), (3, 3), (4, 0), (5, 0), (6, 0),
 )  # fmt: skip
-# Single products of columns that are looked at further, above or below polynomials of the second or highest
-# degree.
+# Best single products of columns that are tried as the numerator, and as the denominator, of a quotient with
+# a polynomial of the second or highest degree.
 _BEST_PRODUCTS = 2
-# Bits that a term takes, most terms of a formula, formulas of each kind that are compared, and formulas that
-# are returned.
-_BITS_OF_TERM, _LONGEST, _OF_EACH_KIND, _BEST = 12.0, 12, 3, 12
-# Largest share of the residual variance of smaller kinds at which terms of a kind are left out.
+# Description length of a term, in bits.
+_BITS_OF_TERM = 12.0
+# Most terms of a formula.
+_LONGEST = 12
+# Best formulas of each kind that are compared.
+_OF_EACH_KIND = 3
+# Most formulas that are returned.
+_BEST = 12
+# Largest ratio of the residual variance of a kind with all its terms to the smallest one of earlier kinds. A
+# kind above it is discarded before the elimination of terms.
 _LEAST_GAIN = 0.9
-# NMSE that is nothing but rounding, and the largest one of a fit that must be a law to go on.
-_ROUNDING, _NEARLY_EXACT = 1e-24, 1e-16
-# Most terms of a formula that is not exact, as a share of the rows that make up the variance, and a number of
-# terms that is allowed always.
-_SHARE_OF_ROWS, _FEWEST_TERMS = 0.8, 2
-# Largest ratio of the squared errors of rows that are left out and of all rows, in units of the usual ratio;
-# and relative size below which a direction of the coefficients has no effect on any row.
-_MOST_LEFT_OUT, _LOST = 4.0, 1e-9
-# Factor by which the NMSE of a law grows at least when it loses a term, from what rounding leaves of it, and
-# least NMSE of a law without one of its terms.
-_CLIFF, _ROUNDING_OF_LAW, _LEAST_OF_TERM = 1e12, 1e-28, 1e-11
+# Largest NMSE that is a rounding error.
+_ROUNDING = 1e-24
+# NMSE up to which a fit must be a law to be valid. Twelve terms approximate many functions to 1e-21.
+_NEARLY_EXACT = 1e-16
+# Most terms of an inexact formula, as a share of the effective number of rows that make up the variance.
+_SHARE_OF_ROWS = 0.8
+# Number of terms that is always allowed.
+_FEWEST_TERMS = 2
+# Largest ratio of the squared errors of leave-one-out predictions and of the fit, relative to its typical
+# value (n/(n - k))**2 for n rows and k terms.
+_MOST_LEFT_OUT = 4.0
+# Relative singular value below which a combination of coefficients has no effect on any row, and smallest
+# difference of 1 and a leverage.
+_LOST = 1e-9
+# Smallest factor by which the NMSE of a law grows when it loses a term.
+_CLIFF = 1e12
+# Smallest NMSE to which this factor is applied; smaller ones are rounding errors.
+_ROUNDING_OF_LAW = 1e-28
+# Smallest NMSE of a law without one of its terms.
+_LEAST_OF_TERM = 1e-11
 
 
-# The numbers of the terms that numerator and denominator may have.
+# The numbers of the terms that are allowed in numerator and denominator.
 _Kind = tuple[np.ndarray, np.ndarray]
 
 
 class _Candidate(NamedTuple):
-    """A fit of a function of the target."""
+    """A fitted quotient for a function of the target."""
 
-    bits: float  # of formula and residuals
+    bits: float  # description length of formula and residuals
     nmse: float
-    variance: float  # the NMSE divided by the degrees of freedom that are left
+    variance: float  # NMSE divided by the residual degrees of freedom
     fit: RationalFit
     terms: Terms
     target: Target
@@ -74,15 +99,15 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
     Parameters
     ----------
     problem : Problem
-        Its library has constants; more than twelve columns are too many.
+        A problem whose library has constants. With more than twelve columns no formula is returned.
     deadline : callable
-        It is asked after each candidate.
+        It is called after each candidate.
 
     Returns
     -------
     Found
-        At most twelve formulas, those with the shortest descriptions of formula and residuals; none for fewer
-        than eight rows.
+        At most twelve formulas, with the shortest descriptions of formula and residuals; none for fewer than
+        eight rows.
     """
     library = problem.library
     usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
@@ -91,7 +116,7 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
     if not is_usable or not {"add", "sub", "mul", "div"} <= set(library.index):
         return Found(population_of(library, []), are_whole=True)
     with np.errstate(all="ignore"):
-        best: dict[tuple, _Candidate] = {}  # of each form
+        best: dict[tuple, _Candidate] = {}  # best candidate of each form
         found = list(takewhile(lambda _: not deadline(), _candidates(sample, usable, library)))
         for each in sorted(found, key=lambda each: each.bits):
             best.setdefault(_form(each), each)
@@ -102,7 +127,7 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
 
 
 def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterator[_Candidate]:
-    """Yield the best fits of all kinds up to the first exact one, those of functions of columns last."""
+    """Yield the best fits of all kinds up to the first exact one, with functions of columns last."""
     columns: dict[Tree, np.ndarray] = {f"x{column + 1}": sample.columns[column] for column in usable}
     plain, targets = Terms.of(columns), list(targets_of(sample.y, sample.weights, library))
     most = min(_MOST_TERMS, len(sample.y) // _ROWS_PER_TERM)
@@ -132,7 +157,7 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
 
 
 def _best(terms: Terms, target: Target, kinds: Iterable[_Kind], sample: DataSet) -> Iterator[_Candidate]:
-    """Yield the best fits of every kind that may be better than smaller ones."""
+    """Yield the best fits of every kind that improves on the kinds before it."""
     least = np.inf
     for kind in kinds:
         judged: list[_Candidate] = []
@@ -149,9 +174,9 @@ def _best(terms: Terms, target: Target, kinds: Iterable[_Kind], sample: DataSet)
 
 
 def _predicts(candidate: _Candidate) -> bool:
-    """Return whether a fit predicts rows that are left out nearly as well as those that it was fitted to.
+    """Return whether the leave-one-out errors of a fit are nearly as small as its residuals.
 
-    Where a few rows make up most of the variance, twelve terms fit these and nothing else.
+    Where a few rows make up most of the variance, twelve terms fit only these rows.
     """
     if candidate.nmse <= _ROUNDING:
         return True
@@ -175,10 +200,10 @@ def _predicts(candidate: _Candidate) -> bool:
 
 
 def _laws_and_others(judged: list[_Candidate]) -> Iterator[_Candidate]:
-    """Yield fits, those that are nearly exact only if they are laws.
+    """Yield all fits except those that are nearly exact without being laws.
 
-    Twelve terms come as near as that to many smooth functions. The error of such an approximation grows by a
-    few powers of ten with each term that it loses, and that of a law by twenty or so.
+    Twelve terms approximate many smooth functions to such precision. With each term that is lost, the error
+    of an approximation grows by a few powers of ten, and the error of a law by about twenty.
     """
     errors = [each.nmse for each in judged]
     for number, fit in enumerate(judged):
@@ -189,7 +214,7 @@ def _laws_and_others(judged: list[_Candidate]) -> Iterator[_Candidate]:
 
 
 def _judged(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> _Candidate:
-    """Return a fit with its error and its description length."""
+    """Return a fit with its NMSE and its description length."""
     numerator, denominator = fit.values(terms.values)
     residuals = target.predicted(numerator / denominator) - sample.y
     nmse = float(np.mean(sample.weights * residuals**2) / sample.variance)
@@ -200,7 +225,7 @@ def _judged(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> 
 
 
 def _kinds(terms: Terms, target: Target, most: int) -> Iterator[_Kind]:
-    """Yield the terms that numerator and denominator may have, the kinds with the fewest terms first."""
+    """Yield the kinds, which are the terms allowed in numerator and denominator, in order of their number."""
     up_to = terms.up_to
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES if max(above, below) < len(up_to)]
     values, products = target.root[:, None] * terms.values, up_to[-1][1:]
@@ -216,14 +241,14 @@ def _kinds(terms: Terms, target: Target, most: int) -> Iterator[_Kind]:
 
 
 def _nearest(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Return which of some vectors, (n_rows, n_vectors), combinations of a basis come nearest to."""
+    """Return the numbers of the vectors, (n_rows, n_vectors), that a basis explains best."""
     inside = np.linalg.qr(basis)[0].T @ vectors
     shares = (inside**2).sum(axis=0) / (vectors**2).sum(axis=0)
     return np.argsort(-shares, kind="stable")[:_BEST_PRODUCTS]
 
 
 def _form(candidate: _Candidate) -> tuple:
-    """Return what a fit has in common with others that are the same formula with other numbers."""
+    """Return a key that all fits share which differ only in their coefficients."""
     columns = candidate.terms.columns
     above, below = (
         frozenset(frozenset((column, n) for column, n in zip(columns, term) if n) for term in exponents)
@@ -237,7 +262,7 @@ def _has_columns(candidate: _Candidate) -> bool:
 
 
 def _exponents(candidate: _Candidate) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exponents of the terms of p and q, without the columns that all of them share."""
+    """Return the exponents of the terms of p and q, after common factors of all terms of each are removed."""
     above, below = (candidate.terms.exponents[of] for of in (candidate.fit.above, candidate.fit.below))
     common = np.minimum(above.min(axis=0), below.min(axis=0))
     return above - common, below - common
@@ -246,8 +271,8 @@ def _exponents(candidate: _Candidate) -> tuple[np.ndarray, np.ndarray]:
 def _tree(candidate: _Candidate) -> Tree:
     """Return the formula of a fit in the units of the data.
 
-    The denominator is positive on most rows, and its largest term has no number; that is one with a column if
-    there is any.
+    The denominator is positive on most rows. The coefficient of its largest term with a column, or of a
+    constant denominator, is 1 or -1.
     """
     fit, terms, target = candidate.fit, candidate.terms, candidate.target
     n = len(fit.above)
@@ -276,7 +301,7 @@ def _as_mapping(exponents: np.ndarray, coefficients: np.ndarray) -> Polynomial:
 
 
 def _root(above: np.ndarray, below: np.ndarray, coefficients: np.ndarray, are_positive: np.ndarray) -> Tree:
-    """Return the tree of the root of a quotient: x1*sqrt(p/q) for sqrt(x1**2*p/q), where x1 is positive."""
+    """Return the square root of a quotient, as x1*sqrt(p/q) for sqrt(x1**2*p/q) if x1 is positive."""
     n, roots = len(above), [each.min(axis=0) // 2 * are_positive for each in (above, below)]
     numerator = _as_mapping(above - 2 * roots[0], coefficients[:n])
     denominator = _as_mapping(below - 2 * roots[1], coefficients[n:])

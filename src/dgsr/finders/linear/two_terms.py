@@ -1,10 +1,10 @@
 """An exhaustive search for laws of two terms: h(y) = a f(x) + b g(x) + c, or y = a f(x) g(x).
 
-f and g are among the simplest terms of the columns; h is one of a few functions, whose inverse the formula
-then has. Millions of pairs are compared in a fraction of a second, since the share of the variance that a
-pair explains follows from inner products alone. Products are found by sorting the logarithms of their values.
-Exact laws are recognised at once, and on noisy data the best pairs stand on the front until something better
-is found. Evolution does not begin with them: it would refine near misses of two terms and miss other laws.
+f and g are among the simplest terms of the columns; h is one of a few functions, whose inverse then appears
+in the formula. Millions of pairs are compared in a fraction of a second, since the share of the variance that
+a pair explains follows from inner products alone. Products are found by sorting the logarithms of the terms.
+Exact laws are recognised at once, and on noisy data the best pairs are on the front until a better formula is
+found. Evolution does not start from them: it would refine near misses of two terms and miss other laws.
 
 References
 ----------
@@ -23,21 +23,31 @@ from dgsr.expressions.programs.library import Library
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.terms import Term, columns_of, functions_of, is_usable, joined, population_of
 
-# Columns that terms are made of; terms whose pairs are compared, and those whose products are.
-_MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
-# Columns whose functions are factors in pairs, too: 4,400 products and quotients.
+# Most columns from which terms are made.
+_MOST_COLUMNS = 60
+# Most terms whose pairs are compared. Half a million pairs take 30 ms.
+_MOST_IN_PAIRS = 1_000
+# Approximate number of terms whose products and quotients are compared.
+_MOST_IN_PRODUCTS = 20_000
+# Most columns of which products and quotients of two functions are factors, too; six have 4,400.
 _MOST_COLUMNS_IN_FACTORS = 6
-#: Most and fewest rows that terms are compared on.
-MOST_ROWS, FEWEST_ROWS = 200, 6
-# Terms whose partners in products are looked at, since where values repeat thousands have some.
+#: Most rows on which terms are compared.
+MOST_ROWS = 200
+#: Fewest rows on which terms are compared.
+FEWEST_ROWS = 6
+# Most terms for which partners in products are examined. Where values repeat, thousands of terms have some.
 _MOST_FIRST = 1_000
-# Pairs of each h, and products, that become programs.
-_BEST, _BEST_PRODUCTS = 20, 20
-# Unexplained share of the variance that is rounding; terms as alike as this leave nothing to each other.
-_ROUNDING, _ALIKE = 1e-14, 1e-7
-# Least that a term varies by, as a share of its size.
+# Best pairs for each h that become programs.
+_BEST = 20
+# Simplest products that become programs, and most partners that are examined for each term.
+_BEST_PRODUCTS = 20
+# Smallest unexplained share of the variance; smaller ones are rounding errors.
+_ROUNDING = 1e-14
+# Smallest value of 1 - r**2 for the correlation r of two terms of a pair. Terms with less are collinear.
+_ALIKE = 1e-7
+# Smallest range of the values of a term, as a share of their largest size.
 _LEAST_VARIED = 1e-9
-# Distance of two logarithms that are the same but for rounding.
+# Largest distance of two logarithms that are equal up to rounding.
 _SAME = 1e-9
 
 
@@ -45,15 +55,15 @@ class Transform(NamedTuple):
     """A function h of the target, and the program with h(y) = a f + b g + c solved for y."""
 
     forward: Callable[[np.ndarray], np.ndarray]
-    outer: tuple[str, ...]  # operators of its inverse, the first one first
-    is_even: bool  # whether the inverse takes what is positive alone
+    outer: tuple[str, ...]  # operators of its inverse, the outermost first
+    is_even: bool  # whether the inverse is defined for positive values only
 
     def can_be_written(self, library: Library) -> bool:
-        """Return whether a library with add and mul has the operators of the program."""
+        """Return whether a library with add and mul has all operators of the program."""
         return {*self.outer, *(("sub",) if self.is_even else ())} <= set(library.index)
 
     def solved(self, term: Term, factor: float, offset: float, library: Library) -> Term:
-        """Return the program of h(y) = factor * term + offset, solved for y, without its scale and offset."""
+        """Return the program of h(y) = factor * term + offset, solved for y up to a scale and an offset."""
         index, (tokens, constants) = library.index, term
         outer = tuple(index[name] for name in self.outer)
         if not outer:
@@ -74,7 +84,7 @@ TRANSFORMS = (
 
 
 class _Pairs:
-    """All pairs of some terms, and what comparisons with different targets share."""
+    """All pairs of some terms, with the inner products that comparisons with all targets share."""
 
     def __init__(self, terms: _Terms) -> None:
         self.terms, self._values, bits = terms
@@ -91,7 +101,7 @@ class _Pairs:
         return len(self._bits)
 
     def best(self, target: np.ndarray) -> Iterator[tuple[int, int, float, float, float]]:
-        """Yield the numbers of the pairs that describe a target most shortly, and their a, b and c."""
+        """Yield the numbers of the pairs with the shortest descriptions of a target, and their a, b and c."""
         n = min(_BEST, len(self._bits))
         if n == 0 or not np.isfinite(target).all() or np.ptp(target) <= 1e-9 * np.abs(target).max():
             return
@@ -110,15 +120,15 @@ class _Pairs:
 
 
 def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
-    """Find the best formulas of two terms, their scale and offset left out.
+    """Find the best formulas of two terms, without an outer scale and offset.
 
     Parameters
     ----------
     problem : Problem
-        Its library has constants. The weights of the rows do not count, but rows of hardly any weight are
-        left out.
+        A problem whose library has constants. Rows of almost no weight are left out, and all others count
+        alike.
     deadline : callable
-        It is asked before each comparison.
+        It is called before each comparison.
 
     Returns
     -------
@@ -147,7 +157,7 @@ def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
 
 
 class _Terms(NamedTuple):
-    """Terms with their values on the rows, the simplest first."""
+    """Terms with their values on the rows; `of` puts the simplest first."""
 
     tokens: list[tuple[int, ...]]
     values: np.ndarray  # (n_terms, n_rows)
@@ -155,7 +165,7 @@ class _Terms(NamedTuple):
 
     @classmethod
     def of(cls, tokens: list[tuple[int, ...]], problem: Problem) -> _Terms:
-        """Return different terms that may be used, if they are finite on every row and not constant."""
+        """Return the distinct terms that are valid, finite on every row and not constant."""
         different = list(dict.fromkeys(tokens))
         population = population_of(problem.library, [(term, ()) for term in different])
         bits = structure_bits(problem.library, population.tokens, population.lengths)
@@ -165,7 +175,7 @@ class _Terms(NamedTuple):
         return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
 
     def and_also(self, others: _Terms) -> _Terms:
-        """Return these terms and others, none of which is among them."""
+        """Return these terms and others that are distinct from them."""
         return _Terms(
             [*self.tokens, *others.tokens],
             np.concatenate([self.values, others.values]),
@@ -173,7 +183,7 @@ class _Terms(NamedTuple):
         )
 
     def best(self, n: int, y: np.ndarray) -> _Terms:
-        """Return at most n of the terms: the simplest ones, and those that explain the most alone."""
+        """Return at most n terms: the simplest, and those that describe the target alone most shortly."""
         if len(self.bits) <= n:
             return self
         units, shares = _units(self.values), np.zeros(len(self.bits))
@@ -186,7 +196,7 @@ class _Terms(NamedTuple):
 
 
 def _terms_of(problem: Problem, deadline: Deadline) -> _Terms:
-    """Return columns, functions of them and pairs of them, and functions of these and pairs with a column."""
+    """Return the columns, their functions and pairs, and functions of these and their pairs with columns."""
     library, y = problem.library, problem.data.y
     columns = _Terms.of(columns_of(problem.grammar), problem).best(_MOST_COLUMNS, y).tokens
     second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], problem)
@@ -201,7 +211,7 @@ def _terms_of(problem: Problem, deadline: Deadline) -> _Terms:
 def _pairs_of_functions(problem: Problem) -> _Terms:
     """Return products and quotients of functions of one column each, such as cos(x1)/sin(x2).
 
-    They are factors alone: as terms of sums they would take the places of simpler ones.
+    They are used only as factors, since in sums they would displace simpler terms.
     """
     columns = _Terms.of(columns_of(problem.grammar), problem)
     best = columns.best(_MOST_COLUMNS_IN_FACTORS, problem.data.y)
@@ -210,7 +220,7 @@ def _pairs_of_functions(problem: Problem) -> _Terms:
 
 
 def _units(values: np.ndarray) -> np.ndarray:
-    """Return rows less their means, brought to length 1."""
+    """Return rows minus their means, scaled to length 1."""
     centred = values - values.mean(axis=1, keepdims=True)
     return centred / np.linalg.norm(centred, axis=1, keepdims=True)
 
@@ -228,7 +238,7 @@ def _of_pairs(transform: Transform, pairs: _Pairs, y: np.ndarray, library: Libra
 
 
 def _powers(pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
-    """Return products of powers and exponentials: log|y| = a f + b g + c."""
+    """Return products of powers and exponentials, which solve log|y| = a f + b g + c."""
     index = library.index
 
     def factor(term: tuple[int, ...], power: float) -> Term:
@@ -244,7 +254,7 @@ def _powers(pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
 
 
 def _products(terms: _Terms, y: np.ndarray, library: Library) -> list[Term]:
-    """Return the simplest products and quotients of two terms that are y up to a factor."""
+    """Return the simplest products and quotients of two terms that equal y up to a factor."""
     ratios = np.log(np.abs(terms.values / terms.values[:, :1]))[:, 1:]
     target = np.log(np.abs(y / y[0]))[1:]
     numbers = np.flatnonzero(np.isfinite(ratios).all(axis=1))
@@ -265,7 +275,7 @@ def _products(terms: _Terms, y: np.ndarray, library: Library) -> list[Term]:
             is_same = np.abs(ratios[i] + sign * ratios[near] - target).max(axis=1) < 10.0 * _SAME
             for j in near[is_same].tolist():
                 pair = numbers[i], numbers[j]
-                one, other = pair if name == "div" else sorted(pair)  # a product has no order
+                one, other = pair if name == "div" else sorted(pair)  # the factors of a product commute
                 tokens = (library.index[name], *terms.tokens[one], *terms.tokens[other])
                 found.append((float(terms.bits[one] + terms.bits[other]), (tokens, ())))
     return [term for _, term in sorted(set(found))[:_BEST_PRODUCTS]]

@@ -1,1 +1,1 @@
-"""Formulas that are longer than the rounds of a search can write."""
+"""Finders of formulas that are longer than the programs of the rounds."""

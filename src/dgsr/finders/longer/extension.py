@@ -1,10 +1,10 @@
-"""Formulas extended by terms at any of their nodes, for data that no short formula fits.
+"""Extension of formulas by terms at any of their nodes, for data that no short formula fits.
 
 A term t joins a formula at a node v as v + c*t or as v*(b + c*t). To first order this changes the values of
-the formula by its derivative by v times t, or times v*t. So inner products tell for all nodes and terms at
-once how much of the residuals each would explain beside the constants that the formula has: orthogonal
-matching pursuit in the space of its tangents. The best are fitted, and the one with the shortest description
-of formula and residuals is extended further.
+the formula by its derivative with respect to v, times t or times v*t. Inner products therefore give, for all
+nodes and terms at once, the share of the residuals that each would explain besides the constants of the
+formula. This is orthogonal matching pursuit in the space of tangents. The best extensions are fitted, and the
+one with the shortest description of formula and residuals is extended further.
 
 References
 ----------
@@ -24,30 +24,40 @@ from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Deadline, Problem, never
 from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
 
-# Terms that are compared, values of them (so that many terms are compared on fewer rows), and fewest rows.
-_MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100
-# Extensions of a step that are compared on all rows, and those of them that are fitted.
-_N_COMPARED, _N_FITTED = 300, 6
-# The most steps, and those that may lengthen the description before one that shortens it must follow.
-_MOST_STEPS, _PATIENCE = 25, 2
-# Tokens times rows that are evaluated in all steps, in a quarter of a second.
+# Most terms that are compared.
+_MOST_TERMS = 1_000
+# Values, terms times rows, of the first comparison. With more terms, fewer rows are used.
+_MOST_VALUES = 150_000
+# Fewest rows of the first comparison.
+_FEWEST_ROWS = 100
+# Extensions of a step that are compared on all rows.
+_N_COMPARED = 300
+# Extensions of a step that are fitted.
+_N_FITTED = 6
+# Most steps for one program.
+_MOST_STEPS = 25
+# Successive steps that may lengthen the description; the next one must shorten it.
+_PATIENCE = 2
+# Most tokens times rows that are evaluated for all programs, in about a quarter of a second.
 _MOST_WORK = 4e8
-# Fewest effective rows for each constant: with as many constants as rows a formula fits anything exactly.
+# Fewest effective rows for each constant. With as many constants as rows, a formula fits any data exactly.
 _ROWS_PER_CONSTANT = 4
-# Steps of the fit of all constants together.
+# Iterations of the fit of all constants together.
 _N_ITERATIONS = 20
-# Step of the central differences, relative to the size of the node.
+# Step of the central differences, relative to the root mean square of the node.
 _STEP = 1e-5
-# Bits of the tokens that join a term as a summand and as a factor, and those of the constants that do.
-_BITS_OF_SUMMAND, _BITS_OF_FACTOR = 12.0, 25.0
-# Least share of a tangent that the constants of a formula may leave to it.
+# Bits of the tokens and constants that join a term as a summand.
+_BITS_OF_SUMMAND = 12.0
+# Bits of the tokens and constants that join a term as a factor.
+_BITS_OF_FACTOR = 25.0
+# Smallest share of the sum of squares of a tangent that is orthogonal to the tangents of the formula.
 _LEAST_NEW = 1e-6
-# Least that a term varies by, as a share of its size.
+# Smallest range of the values of a term, as a share of their largest size.
 _LEAST_VARIED = 1e-5
 
 
 class _Pool(NamedTuple):
-    """The terms that formulas are extended by, and their values; the first term is the number 1."""
+    """The terms by which formulas are extended, and their values. The first term is the number 1."""
 
     tokens: list[tuple[int, ...]]
     values: np.ndarray  # (n_terms, n_rows), scaled
@@ -56,17 +66,17 @@ class _Pool(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A subprogram, as its places in the program and in its constants."""
+    """A subprogram, as slices of the tokens and of the constants of its program."""
 
     tokens: slice
     constants: slice
-    is_turning: bool  # whether it is under a sine or cosine
+    is_turning: bool  # whether it is an operand of a sine or cosine
 
 
 def extended(
     programs: Population, problem: Problem, max_length: int, deadline: Deadline = never
 ) -> Population:
-    """Return programs extended by as many terms as shorten the description of the data.
+    """Return programs extended by terms, as long as these shorten the description of the data.
 
     Parameters
     ----------
@@ -76,12 +86,12 @@ def extended(
     max_length : int
         Most tokens of an extended program.
     deadline : callable
-        It is asked before each step.
+        It is called before each step.
 
     Returns
     -------
     Population
-        Every step that shortens the description, its constants fitted; none where no step does.
+        The program after every step that shortens the description, with fitted constants.
     """
     extender = Extender(problem, max_length)
     found: list[Term] = []
@@ -91,7 +101,7 @@ def extended(
 
 
 def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadline) -> list[Term]:
-    """Return every step of the extension of a program that shortens the description."""
+    """Return the extended program after every step that shortens the description."""
     data, library = extender.data, extender.library
 
     def shortest(programs: list[Term]) -> tuple[Term, float]:
@@ -106,7 +116,7 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
     program, least = shortest([program])
     n_stale, work = 0, 0.0
     for _ in range(_MOST_STEPS):
-        # Every node is moved up and down for the tangents; a step of a fit takes as long as five evaluations.
+        # Tangents take two evaluations for every node, and an iteration of a fit as long as five evaluations.
         length = len(program[0])
         work += (2.0 * length + 5.0 * _N_FITTED * _N_ITERATIONS) * length * len(data.y)
         goes_on = work < most_work and np.isfinite(least) and not deadline()
@@ -124,12 +134,12 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
 
 
 class Extender:
-    """Finds the terms that would extend programs the best.
+    """Selection of the terms that improve a program the most.
 
     Parameters
     ----------
     problem : Problem
-        Its library has ``add``, ``mul`` and ``const``.
+        A problem whose library has ``add``, ``mul`` and ``const``.
     max_length : int
         Most tokens of an extended program.
     """
@@ -143,14 +153,14 @@ class Extender:
         n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
 
-    @np.errstate(all="ignore")  # what overflows is left out
+    @np.errstate(all="ignore")  # terms that overflow are left out
     def candidates(self, program: Term) -> list[Term]:
-        """Return the extensions that promise the shortest descriptions, at most six.
+        """Return at most six extensions with the shortest expected descriptions.
 
         Parameters
         ----------
         program : Term
-            Its constants have been fitted, or are such that a scale and an offset fit it.
+            A program that is fitted, or would be with a scale and an offset.
 
         Returns
         -------
@@ -180,11 +190,11 @@ class Extender:
         return [term for term in found if len(term[0]) <= self.max_length and len(term[1]) <= room]
 
     def _saved(self, gains: np.ndarray) -> np.ndarray:
-        """Return the bits that residuals take less where a share of their squares is explained."""
+        """Return the bits that are saved when shares of the squared residuals are explained."""
         return -0.5 * self.data.n_effective * np.log2(np.maximum(1.0 - gains, 1e-30))
 
     def _joined(self, program: Term, node: _Node, term: tuple[int, ...], is_factor: bool) -> Term:
-        """Return a program with a term joined at a node, which changes no value as yet."""
+        """Return a program with a term joined at a node, whose new constants do not change its values."""
         (tokens, constants), index = program, self.library.index
         add, mul, const = index["add"], index["mul"], index["const"]
         new: tuple[int, ...]
@@ -208,7 +218,7 @@ class Extender:
         return [_Node(*place, bool(under)) for place, under in zip(places, is_turning, strict=True)]
 
     def _tangents(self, program: Term, nodes: list[_Node]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the derivatives of a program by its nodes, and their values: (n_nodes, n_rows)."""
+        """Return the derivatives of a program by its nodes, and the values of these, (n_nodes, n_rows)."""
         (tokens, constants), X = program, self.data.columns.T
         add, const = self.library.index["add"], self.library.index["const"]
         own = [(tokens[n.tokens], constants[n.constants]) for n in nodes]
@@ -227,7 +237,10 @@ class Extender:
         return (above - below) / (2.0 * steps[:, None]), values
 
     def _fitted(self, program: Term) -> np.ndarray:
-        """Return what a program fits already: its weighted values, its tangents and 1, as columns."""
+        """Return an orthonormal basis of what a program fits, shape (n_rows, n_fitted).
+
+        It spans the weighted derivatives by the constants, the weighted values, and the weighted number 1.
+        """
         tokens, constants = np.array(program[0]), np.array(program[1])
         groups, columns = [np.array([i]) for i in range(len(constants))], self.data.columns
         own = derivatives(self.library, tokens, constants, groups, columns)
@@ -240,7 +253,7 @@ class Extender:
 
 
 def _pool_of(terms: list[tuple[int, ...]], problem: Problem) -> _Pool:
-    """Return the terms that may be used and are usable on all rows."""
+    """Return the terms that are valid, finite on all rows and not constant."""
     data, library = problem.data, problem.library
     programs = population_of(library, [(term, ()) for term in terms[1:]])
     with np.errstate(all="ignore"):
@@ -258,9 +271,9 @@ def _pool_of(terms: list[tuple[int, ...]], problem: Problem) -> _Pool:
 
 
 def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-    """Return the share of the squared residuals that each slope times each term explains at the least.
+    """Return a lower bound of the share of the squared residuals that each slope times each term explains.
 
-    That is by itself, without a change of what is fitted already.
+    It is the share that is explained while all constants of the formula stay fixed.
 
     Parameters
     ----------
@@ -268,7 +281,7 @@ def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitt
     terms : ndarray of shape (n_terms, n_rows)
     target : ndarray of shape (n_rows,)
     fitted : ndarray of shape (n_rows, n_fitted)
-        What is fitted already.
+        Columns that the formula fits already.
 
     Returns
     -------
@@ -281,7 +294,7 @@ def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitt
 
 
 def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-    """Return the share of the squared residuals that each tangent explains beside what is fitted already.
+    """Return the share of the squared residuals that each tangent explains besides the fitted columns.
 
     Parameters
     ----------
@@ -292,7 +305,7 @@ def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.n
     Returns
     -------
     ndarray of shape (n_tangents,)
-        0 for tangents of which next to nothing is new.
+        The share is 0 for tangents that are nearly combinations of the fitted columns.
     """
     residuals, basis = _without(target, fitted)
     whole = (tangents**2).sum(axis=1)
@@ -303,6 +316,6 @@ def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.n
 
 
 def _without(target: np.ndarray, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the part of a target that some columns do not explain, and an orthonormal basis of these."""
+    """Return the residuals of a target after a fit of some columns, and an orthonormal basis of these."""
     basis, _ = np.linalg.qr(fitted)
     return target - basis @ (basis.T @ target), basis

@@ -1,4 +1,4 @@
-"""Longer formulas than the rounds can write, for data that no short formula fits."""
+"""The finder of formulas longer than the programs of the rounds, for data that no short formula fits."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from dgsr.finders.longer.extension import extended
 from dgsr.finders.longer.sums import sums_of_terms
 from dgsr.pareto import ParetoArchive
 
-# Programs of the last round, the best ones, whose parts are added up; longer formulas that are kept; and the
-# most tokens of these, in lengths of the longest program; steps of the fit of their constants.
-_N_ADDED_UP, _N_LONGER, _LONGER, _STEPS = 300, 4, 4, 30
+# Best programs of the last round whose parts are terms of sums.
+_N_ADDED_UP = 300
+# Most longer formulas that are returned. Finishing one takes a tenth of a second.
+_N_LONGER = 4
+# Most tokens of a longer formula, in units of the largest length of programs.
+_LONGER = 4
+# Iterations of the fit of the constants.
+_STEPS = 30
 
 
 def too_long(
@@ -26,9 +31,9 @@ def too_long(
     grammar: Grammar,
     others: Scored | None = None,
 ) -> Scored:
-    """Return the best programs that the archive has no room for, with their constants fitted.
+    """Return the best programs with more tokens or constants than the archive stores, fitted to the data.
 
-    Their arrays have the same widths for all programs.
+    The arrays have the same width for any number and length of programs.
 
     Parameters
     ----------
@@ -37,7 +42,7 @@ def too_long(
     data : DataSet
     grammar : Grammar
     others : Scored, optional
-        Programs that this function returned before, which the new ones are compared with.
+        Programs that this function returned before, with which the new ones compete.
     """
     length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
     most = _LONGER * grammar.max_length
@@ -58,7 +63,7 @@ def too_long(
 
 
 class Longer:
-    """Finds sums of parts of what a search found, its best formulas extended by terms, and its long programs.
+    """Finder of sums of parts of found programs, of extensions of the best formulas, and of long programs.
 
     Parameters
     ----------
@@ -67,7 +72,7 @@ class Longer:
     evolved : Scored
         The programs of the last round.
     long : Population
-        Programs that the archive has no room for.
+        Programs with more tokens or constants than the archive stores.
     """
 
     def __init__(self, archive: ParetoArchive, evolved: Scored, long: Population) -> None:
@@ -76,9 +81,9 @@ class Longer:
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
         """Find at most four formulas, with the shortest descriptions of formula and residuals.
 
-        They fit better than all shorter ones and programs of the archive; there are none if the archive has
-        an exact program. The rows may be more than those of the search. After the deadline no formula is
-        extended.
+        Each fits better than all shorter formulas among them and in the archive. There are none if the
+        archive has an exact program. The problem may have more rows than the search. After the deadline no
+        formula is extended.
         """
         archive, data = self._archive, problem.data
         found = archive.population()
@@ -90,7 +95,7 @@ class Longer:
 
         most = _LONGER * problem.grammar.max_length
         sums = sums_of_terms([found, self._evolved.best(_N_ADDED_UP).programs], problem, most)
-        # A sum may have the shortest description and nothing to be added, so both kinds are extended.
+        # Both kinds are extended, since a sum may have the shortest description but no useful extension.
         starts = Population.concatenate([shortest(programs, 1) for programs in (found, sums)])
         long = self._long[np.arange(len(self._long))]  # a copy, whose constants are fitted to these data
         fit_constants(long, data, scaled=False, n_iterations=_STEPS)
@@ -103,11 +108,11 @@ class Longer:
         is_shorter = archive.places(both) < archive.places(longer)[:, None]  # (n_longer, n_both)
         nmse = both.nmse(data)
         best = np.where(is_shorter, nmse, np.inf).min(axis=1, initial=np.inf)
-        # Finishing a long formula takes a tenth of a second, so the best few are kept.
+        # Few formulas are returned, since finishing a long one takes a tenth of a second.
         return Found(shortest(longer[np.flatnonzero(nmse[len(found) :] < best)], _N_LONGER), are_whole=True)
 
 
 def by_description(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
-    """Return the order of programs by the bits of formula and residuals, the fewest first."""
+    """Return the numbers of programs in ascending order of the bits of formula and residuals."""
     bits = data.bits_of_residuals(scored.nmse) + archive.places(scored.programs)
     return np.argsort(bits, kind="stable")

@@ -1,8 +1,8 @@
-"""Sums of terms: what a search has found, added up, for data that no short formula fits.
+"""Sums of terms that a search has found, for data that no short formula fits.
 
-The terms are parts of the programs that the search ends with, and simple functions of the columns. They are
-taken one after the other, as orthogonal matching pursuit does (Pati, Rezaiifar and Krishnaprasad, 1993): each
-time the one that shortens the description of formula and residuals the most.
+The terms are parts of the last programs of the search, and simple functions of the columns. Orthogonal
+matching pursuit (Pati, Rezaiifar and Krishnaprasad, 1993) selects them one after the other. Each step adds
+the term that shortens the description of formula and residuals the most.
 """
 
 from __future__ import annotations
@@ -17,30 +17,39 @@ from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Problem
 from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
 
-# Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
-# terms of a sum.
-_MOST_VALUES, _MOST_ROWS, _LONGEST, _MOST_SIMPLE, _MOST_TERMS = 2_000_000, 2_000, 12, 1_000, 25
-# Bits that a term takes besides its own: an addition, a multiplication and a factor of one digit.
+# Most values, terms times rows, that are compared.
+_MOST_VALUES = 2_000_000
+# Most rows on which terms are compared.
+_MOST_ROWS = 2_000
+# Most tokens of a term.
+_LONGEST = 12
+# Most simple functions of the columns that are terms.
+_MOST_SIMPLE = 1_000
+# Most terms of a sum.
+_MOST_TERMS = 25
+# Bits of a term besides its own: an addition, a multiplication and a factor of one digit.
 _BITS_OF_TERM = 8.0
-# Fewest effective rows for each constant: with as many constants as rows a sum fits anything exactly.
+# Fewest effective rows for each constant. With as many constants as rows, a sum fits any data exactly.
 _ROWS_PER_CONSTANT = 4
-# Steps of the fit of all constants of a sum together.
+# Iterations of the fit of all constants of a sum together.
 _STEPS = 30
-# Terms that may lengthen the description before one that shortens it must follow.
+# Successive terms after which the selection ends if none of them shortens the description.
 _PATIENCE = 3
-# Share of a term's values that the terms before it may leave to it at the least.
+# Smallest norm of the part of a term that is orthogonal to the selected terms, as a share of the norm of the
+# centred term.
 _LEAST_NEW = 1e-3
-# Least that a term varies by, as a share of its size; else the offset would undo its factor.
+# Smallest range of the values of a term, as a share of their largest size. With less, the offset would cancel
+# most of the term.
 _LEAST_VARIED = 1e-5
 
 
 def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: int) -> Population:
-    """Return sums of terms, from two terms to as many as shorten the description of the data.
+    """Return sums of two terms up to as many as shorten the description of the data.
 
     Parameters
     ----------
     programs : sequence of Population
-        Programs whose parts are terms, of one library with ``add``, ``mul`` and ``const``.
+        Programs of one library with ``add``, ``mul`` and ``const``, whose parts are terms.
     problem : Problem
     max_length : int
         Most tokens of a sum.
@@ -48,13 +57,13 @@ def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: 
     Returns
     -------
     Population
-        A sum for each of a few numbers of terms, its constants fitted; empty if no sum is worth it.
+        A sum with fitted constants for each of a few numbers of terms; empty if no two terms shorten it.
     """
     data, library = problem.data, programs[0].library
     simple = [(term, ()) for term in simple_terms(library, problem.grammar, _MOST_SIMPLE)]
     terms = [*simple, *(part for population in programs for part in _parts(population))]
     pool = population_of(library, list(dict.fromkeys(terms)))
-    # Terms are compared on fewer rows, whose number is that of the description, too.
+    # Terms are compared on a sample of rows, whose effective number also counts in the description.
     sample = data.evenly_spaced(min(_MOST_ROWS, _MOST_VALUES // len(pool)))
     root = np.sqrt(sample.weights)
     with np.errstate(all="ignore"):
@@ -80,11 +89,11 @@ def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: 
 
 
 def _parts(programs: Population) -> list[Term]:
-    """Return the subprograms that have a variable and are not too long."""
+    """Return the subprograms that have a variable and at most `_LONGEST` tokens."""
     library = programs.library
     found: list[Term] = []
     for tokens, constants in terms_of(programs):
-        # Of terms that do equally well the first is taken, so inner parts come before those around them.
+        # The first of several equally good terms is selected, so inner parts come before outer ones.
         for at, own in reversed(subprograms(library, tokens)):
             part = tokens[at]
             if len(part) <= _LONGEST and max(part) >= library.first_variable:
@@ -93,13 +102,13 @@ def _parts(programs: Population) -> list[Term]:
 
 
 def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarray, n: float) -> list[int]:
-    """Return the terms of the sum with the shortest description, in the order in which they are taken.
+    """Return the terms of the sum with the shortest description, in the order of their selection.
 
     Parameters
     ----------
     values : ndarray of shape (n_terms, n_rows)
     y, ones : ndarray of shape (n_rows,)
-        The target, and the term that every sum has; all three are weighted.
+        The target, and the constant term of every sum. All values are multiplied by root weights.
     bits : ndarray of shape (n_terms,)
     n : float
         Effective number of rows.
@@ -130,12 +139,12 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
 
 
 def _without(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Return rows less their parts along a direction of length 1."""
+    """Return rows minus their projections onto a direction of length 1."""
     return values - np.outer(values @ direction, direction)
 
 
 def _sum(pool: Population, chosen: list[int], factors: np.ndarray) -> tuple[list[int], list[float]]:
-    """Return the tokens and the constants of the sum of some terms times their factors, and an offset."""
+    """Return the tokens and constants of a sum of terms times factors and of an offset."""
     index = pool.library.index
     tokens: list[int] = [index["add"]] * len(chosen)
     constants: list[float] = []
