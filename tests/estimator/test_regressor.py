@@ -659,7 +659,8 @@ time.perf_counter = clock
 before = compiled()
 X = np.random.default_rng(0).uniform(0.5, 2.0, (30, 2))
 y = X[:, 0] * np.exp(X[:, 1]) + 0.01 * np.sin(9.0 * X[:, 0] ** 2)
-DGSRRegressor(sys.argv[1], max_evaluations=6000, config={"tolerance": 0.0}, random_state=0).fit(X, y).predict(X)
+model = DGSRRegressor(sys.argv[1], max_evaluations=6000, config={"tolerance": 0.0}, random_state=0)
+model.fit(X, y).predict(X)
 print(sorted(compiled() - before))
 """
     command = [sys.executable, "-c", script, library]
