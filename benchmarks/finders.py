@@ -2,6 +2,7 @@
 
     python benchmarks/finders.py worth [--drawn 200] [--seed 9601] [--noise 0 0.01] [--max-evaluations 40000]
         [--sets drawn textbook measured] --out FILE.jsonl
+    python benchmarks/finders.py worth --together NAME ... --out FILE.jsonl
     python benchmarks/finders.py worth --summary FILE.jsonl ...
     python benchmarks/finders.py symmetries [--seed 0] --out FILE.json
 
@@ -51,6 +52,10 @@ from dgsr.finders.terms import population_of
 from dgsr.problems import load_set
 
 _NOISE_SEED = 7
+# What joins the names of finders that are left out together.
+_TOGETHER = " + "
+# What ends the name of a finder where it is asked again.
+_AT_END = " at the end"
 _FINDERS = "dgsr.finders."
 #: The finders, and parts of them, by the attribute that has them: what stands there where they are left out.
 WHOLE = {
@@ -114,12 +119,12 @@ class Fit:
         watch = _Watch(table)
         with ExitStack() as stack, warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            left_out = self.without.split(_TOGETHER)
             for name, place in WHOLE.items():
-                left_out = self.without != "" and name.startswith(self.without)
-                stack.enter_context(watch.around(name, place, left_out))
-            if self.without in PARTS:
-                _, place, nothing = PARTS[self.without]
-                stack.enter_context(patch(_FINDERS + place, nothing))
+                stack.enter_context(watch.around(name, place, name.removesuffix(_AT_END) in left_out))
+            for name, (_, place, nothing) in PARTS.items():
+                if name in left_out:
+                    stack.enter_context(patch(_FINDERS + place, nothing))
             model = DGSRRegressor(max_evaluations=self.evaluations, random_state=0)
             started = time.perf_counter()
             model.fit(table.X, y)
@@ -235,9 +240,10 @@ def summary(records: Sequence[dict[str, Any]]) -> None:
     print(
         f"\n{'left out':<38}{'returned':>9}{'lost':>6}{'won':>5}{'share lost, %':>22}{'ms, median, mean':>20}"
     )
-    for name in (*WHOLE, *PARTS):
-        finder = PARTS[name][0] if name in PARTS else name
-        returned = sum(finder in r["returned"] for r in whole.values())
+    together = dict.fromkeys(r["without"] for r in records if _TOGETHER in r["without"])
+    for name in (*WHOLE, *PARTS, *together):
+        finders = {PARTS[each][0] if each in PARTS else each for each in name.split(_TOGETHER)}
+        returned = sum(bool(finders.intersection(r["returned"])) for r in whole.values())
         pairs = [(whole[r["set"], r["law"], r["noise"]], r) for r in records if r["without"] == name]
         lost = sum(full["found"] and not r["found"] for full, r in pairs)
         won = sum(r["found"] and not full["found"] for full, r in pairs)
@@ -257,6 +263,7 @@ def main() -> None:
     parser.add_argument("--noise", type=float, nargs="+", default=[0.0, 0.01])
     parser.add_argument("--max-evaluations", type=int, default=40_000)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--together", nargs="+", default=[], help="finders and parts left out together")
     parser.add_argument("--summary", type=Path, nargs="+")
     arguments = parser.parse_args()
     if arguments.what == "symmetries":
@@ -278,9 +285,10 @@ def main() -> None:
     others = []
     for table, noise in levels:
         record = whole.get((table.set, table.law, noise))
-        for name in (*WHOLE, *PARTS):
-            finder = PARTS[name][0] if name in PARTS else name
-            if record is not None and record["found"] and finder in record["returned"]:
+        names = [_TOGETHER.join(arguments.together)] if arguments.together else [*WHOLE, *PARTS]
+        for name in names:
+            finders = {PARTS[each][0] if each in PARTS else each for each in name.split(_TOGETHER)}
+            if record is not None and record["found"] and finders.intersection(record["returned"]):
                 others.append(Fit(table, noise, name, arguments.max_evaluations))
     summary([*records, *record_all([*runs, *others], KEY, 1, arguments.out, None)[len(records) :]])
 
