@@ -60,7 +60,6 @@ _FINDERS = "dgsr.finders."
 #: The finders, and parts of them, by the attribute that has them: what stands there where they are left out.
 WHOLE = {
     "two terms": "scheduler.two_terms",
-    "one number": "scheduler.one_number",
     "common forms": "forms.CommonForms.__call__",
     "common forms at the end": "forms.CommonForms.whole",
     "quotients": "scheduler.quotients_of_polynomials",

@@ -18,7 +18,6 @@ from dgsr.finders.exact import ExactStages
 from dgsr.finders.fewer_columns.finder import FewerColumns
 from dgsr.finders.finder import Found, Problem, never
 from dgsr.finders.forms import CommonForms
-from dgsr.finders.linear.one_number import one_number
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.finders.linear.two_terms import two_terms
 from dgsr.finders.lines import linear_models
@@ -101,7 +100,6 @@ def repairs(problem, constraints):
 
 FINDERS = {
     "two terms": lambda *_: two_terms,
-    "one number": lambda *_: one_number,
     "common forms": lambda *_: CommonForms(),
     "whole common forms": lambda *_: CommonForms().whole,
     "quotients of polynomials": lambda *_: quotients_of_polynomials,

@@ -1,9 +1,8 @@
 """The order in which finders are called, and the count of the candidates that they examine.
 
-Before the rounds of a search with constants, two kinds of laws are compared exhaustively: laws of two simple
-terms, and laws of one term with a constant inside. Then common forms are fitted to single columns and
-quotients of polynomials to all columns together, and the law is searched for in tables of fewer columns that
-follow from symmetries. Without constants, exact search runs one stage before the rounds and one after each
+Before the rounds of a search with constants, laws of two simple terms are compared exhaustively. Then common
+forms are fitted to single columns and quotients of polynomials to all columns together, and the law is
+searched for in tables of fewer columns that follow from symmetries. Without constants, exact search runs one stage before the rounds and one after each
 round. At the end of a search, linear models, longer formulas and the common forms are fitted to all rows.
 """
 
@@ -19,14 +18,13 @@ from dgsr.finders.fewer_columns.finder import FewerColumns
 from dgsr.finders.fewer_columns.parts import SearchIn
 from dgsr.finders.finder import Deadline, Finder, Found, Problem
 from dgsr.finders.forms import CommonForms
-from dgsr.finders.linear.one_number import one_number
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.finders.linear.two_terms import two_terms
 from dgsr.finders.lines import linear_models
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.terms import columns_of
 
-# Largest share of the remaining evaluations that the candidates of one finder cost. Five finders thus leave
+# Largest share of the remaining evaluations that the candidates of one finder cost. Four finders thus leave
 # nine tenths of a small budget for the programs of the rounds and of the searches among fewer columns.
 _SHARE = 0.02
 
@@ -58,7 +56,7 @@ class Scheduler:
         self._look_up = look_up and self._has_constants
         self.finders: tuple[Finder, ...] = ()
         if self._look_up:
-            self.finders = two_terms, one_number, self._forms, quotients_of_polynomials
+            self.finders = two_terms, self._forms, quotients_of_polynomials
             if search_in is not None:
                 self.finders += (FewerColumns(search_in, budget),)
         self.exact = ExactStages(problem, budget) if look_up and not self._has_constants else None
