@@ -40,19 +40,6 @@ LAWS = {
         [(0.5, 5.0), (1.5, 3.5), (5.0, 40.0)],
         lambda r, q, t: r * q ** ((t - 20) / 10),
     ),
-    "interest m times a year": (
-        [MONEY, RATE, (1.0, 12.0), (1.0, 20.0)],
-        lambda p, r, m, n: p * (1 + r / m) ** (m * n),
-    ),
-    "interest in percent, m times a year": (
-        [MONEY, (1.0, 15.0), (1.0, 12.0), (1.0, 20.0)],
-        lambda p, r, m, n: p * (1 + r / (100 * m)) ** (m * n),
-    ),
-    "velocity in a pipe": (
-        [(0.5, 4.0), (0.0, 2.0), (2.1, 5.0), (5.0, 10.0)],
-        lambda v, r, of_pipe, n: v * (1 - r / of_pipe) ** (1 / n),
-    ),
-    "no parasites": ([(0.2, 6.0), (0.3, 4.0)], lambda m, k: (1 + m / k) ** -k),
     "a negative target": ([(0.5, 8.0), (0.1, 20.0), (1.0, 5.0)], lambda k, c, n: -k * c ** (1 / n)),
     "a negative exponent": ([(0.5, 8.0), (0.1, 20.0), (-5.0, -1.0)], lambda k, c, n: k * c ** (1 / n)),
 }
@@ -62,8 +49,6 @@ LAWS_WITH_NOISE = [
     "a bond",
     "an exponent with an offset",
     "at least once",
-    "interest m times a year",
-    "velocity in a pipe",
 ]
 
 

@@ -2,8 +2,9 @@
 
 Before the rounds of a search with constants, laws of two simple terms are compared exhaustively. Then common
 forms are fitted to single columns and quotients of polynomials to all columns together, and the law is
-searched for in tables of fewer columns that follow from symmetries. Without constants, exact search runs one stage before the rounds and one after each
-round. At the end of a search, linear models, longer formulas and the common forms are fitted to all rows.
+searched for in tables of fewer columns that follow from symmetries. Without constants, exact search runs one
+stage before the rounds and one after each round. At the end of a search, linear models, longer formulas and
+the common forms are fitted to all rows.
 """
 
 from __future__ import annotations

@@ -18,20 +18,6 @@ _USUAL_DEGREE = 2
 # Smallest target, as a share of the largest, from which the weights of errors of its square are computed. It
 # bounds the weights of rows whose target is almost 0.
 _SMALLEST = 1e-3
-# Functions of a column that may replace it.
-_FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "sin": np.sin, "cos": np.cos,
-}  # fmt: skip
-# Most columns with which functions are tried.
-_MOST_COLUMNS = 6
-# Most terms of the polynomials by which functions are compared.
-_MOST_COMPARED = 35
-# Fewest rows for each term in these polynomials.
-_ROWS_PER_TERM = 3
-# Largest ratio of the residual variances with and without a function.
-_LEFT_OVER = 0.3
-# Most functions that are tried in quotients.
-_BEST = 2
 
 
 class Terms(NamedTuple):
@@ -130,42 +116,3 @@ def targets_of(y: np.ndarray, weights: np.ndarray, library: Library) -> Iterator
         size = float(np.abs(h).max())
         if np.isfinite(size) and size > 0.0 and np.isfinite(root).all():
             yield Target(inverse, h / size, root, size, sign)
-
-
-def with_functions(columns: Mapping[Tree, np.ndarray], library: Library) -> list[Terms]:
-    """Return the terms in which a function of a column replaces it, for each function and column.
-
-    Parameters
-    ----------
-    columns : mapping of tree to ndarray of shape (n_rows,)
-        With more than six columns the list is empty.
-    library : Library
-    """
-    found = []
-    functions = {name: function for name, function in _FUNCTIONS.items() if name in library.index}
-    for column, values in columns.items() if len(columns) <= _MOST_COLUMNS else ():
-        for name, function in functions.items():
-            own = function(values)
-            if np.isfinite(own).all() and np.ptp(own) > 0.0:
-                pairs = (((name, c), own) if c == column else (c, v) for c, v in columns.items())
-                found.append(Terms.of(dict(pairs)))
-    return found
-
-
-def most_explaining(others: Sequence[Terms], plain: Terms, target: Target) -> list[Terms]:
-    """Return at most two of other terms, the best, if their residual variance is far below the plain one."""
-    most = _LEFT_OVER * _variance(plain, target)
-    variances = [_variance(terms, target) for terms in others]
-    order = np.argsort(variances, kind="stable")[:_BEST]
-    return [others[i] for i in order if variances[i] <= most]
-
-
-def _variance(terms: Terms, target: Target) -> float:
-    """Return the residual variance of the polynomial with the most terms that are allowed in comparisons."""
-    n_rows = len(target.h)
-    most = min(_MOST_COMPARED, n_rows // _ROWS_PER_TERM)
-    chosen = [of for of in terms.up_to if len(of) <= most][-1]
-    design, h = terms.values[:, chosen] * target.root[:, None], target.h * target.root
-    basis = np.linalg.qr(design)[0]
-    residuals = h - basis @ (basis.T @ h)
-    return float(residuals @ residuals) / (n_rows - len(chosen))

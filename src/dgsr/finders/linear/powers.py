@@ -9,7 +9,7 @@ from itertools import islice, permutations
 import numpy as np
 
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.rewriting.polynomials import products_of, quotient_tree
+from dgsr.expressions.rewriting.polynomials import quotient_tree
 from dgsr.expressions.trees.trees import Tree, map_leaves
 from dgsr.finders.linear.dictionary import Target, Terms
 from dgsr.finders.linear.elimination import eliminated
@@ -111,64 +111,6 @@ def _of_logarithms(
     if not bases or not _can_write(library):
         kinds = []
     return terms, [kind for kind in kinds if sum(map(len, kind)) <= most]
-
-
-def with_quotients(
-    columns: Mapping[Tree, np.ndarray], library: Library, target: Target, most: int
-) -> Iterator[tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]]:
-    """Yield the terms of the logarithm of a product of powers with one base such as 1 + r/m.
-
-    The base is 1 + x/y or 1 - x/y for two columns, and its exponent is a sum of a constant, columns, products
-    of two and inverses of columns, as in P*(1 + r/m)**(m*n) and v*(1 - r/R)**(1/n).
-
-    Parameters
-    ----------
-    columns : mapping of tree to ndarray of shape (n_rows,)
-        From two to five columns, else nothing is yielded.
-    library : Library
-    target : Target
-        The logarithm of the target.
-    most : int
-        Most terms of numerator and denominator; with more, nothing is yielded.
-
-    Yields
-    ------
-    terms : Terms
-        The terms with the base whose fit with all terms is best, then with the one that is best with few.
-    kinds : list of tuple of ndarray, int
-        The numbers of all terms for the numerator, and of 1 for the denominator.
-    """
-    if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
-        return
-    positive = {tree: values for tree, values in columns.items() if (values > 0.0).all()}
-    logarithms = {("log", tree): np.log(values) for tree, values in positive.items()}
-    inverses = {("div", 1.0, tree): 1.0 / values for tree, values in positive.items()}
-    shared = {**columns, **inverses, **logarithms}
-    number = {tree: i for i, tree in enumerate(shared)}
-    plain = [(), *((number[tree],) for tree in logarithms)]
-    exponents = [*products_of(len(columns), 2), *((number[tree],) for tree in inverses)]
-    factors = [*plain, *((*of, len(shared)) for of in exponents)]
-    bases = _bases_of_quotients(columns)
-    if len(factors) + 1 > most or not bases:
-        return
-    above, below = np.arange(len(factors)), np.arange(1)
-    found = [Terms.of({**shared, ("log", base): np.log(values)}, factors) for base, values in bases.items()]
-    errors = np.array([_errors_of(terms, target, above, below) for terms in found])
-    errors[np.isnan(errors)] = np.inf
-    for i in dict.fromkeys(errors.argmin(axis=0).tolist()):
-        yield found[i], [(above, below)]
-
-
-def _bases_of_quotients(columns: Mapping[Tree, np.ndarray]) -> dict[Tree, np.ndarray]:
-    """Return 1 + x/y and 1 - x/y, also for x/y in percent, for all columns x and positive columns y."""
-    bases: dict[Tree, np.ndarray] = {}
-    for x, y in permutations(columns, 2):
-        if (columns[y] > 0.0).all():
-            quotient, values = ("div", x, y), columns[x] / columns[y]
-            bases |= {("add", 1.0, quotient): 1.0 + values, ("sub", 1.0, quotient): 1.0 - values}
-            bases |= bases_of(quotient, values)
-            bases.pop(quotient, None)
-    return {base: values for base, values in bases.items() if (values > 0.0).all()}
 
 
 def with_powers(

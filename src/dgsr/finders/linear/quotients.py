@@ -1,8 +1,8 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
 h is the identity, the square or the logarithm, whose inverse then appears in the formula. The terms are
-products of columns up to a degree, with a function of a column (module ``dictionary``) or a power of two
-columns (module ``powers``) among the factors. Linear algebra determines the terms of the law and their
+products of columns up to a degree (module ``dictionary``), with a power of two columns (module ``powers``)
+among the factors. Linear algebra determines the terms of the law and their
 coefficients (module ``elimination``). Evolution rarely finds such laws if they have four or more constants.
 """
 
@@ -20,9 +20,9 @@ from dgsr.expressions.rewriting.polynomials import Polynomial, polynomial_tree, 
 from dgsr.expressions.trees.trees import Tree, map_leaves
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.linear.dictionary import Target, Terms, most_explaining, targets_of, with_functions
+from dgsr.finders.linear.dictionary import Target, Terms, targets_of
 from dgsr.finders.linear.elimination import RationalFit, eliminated
-from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers, with_quotients
+from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers
 from dgsr.finders.terms import columns_of, population_of, term_of
 
 # Most columns of a table that is searched.
@@ -127,7 +127,7 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
 
 
 def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterator[_Candidate]:
-    """Yield the best fits of all kinds up to the first exact one, with functions of columns last."""
+    """Yield the best fits of all kinds up to the first exact one."""
     columns: dict[Tree, np.ndarray] = {f"x{column + 1}": sample.columns[column] for column in usable}
     plain, targets = Terms.of(columns), list(targets_of(sample.y, sample.weights, library))
     most = min(_MOST_TERMS, len(sample.y) // _ROWS_PER_TERM)
@@ -139,15 +139,9 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
             most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
             for terms, kinds in with_logarithms(columns, library, most_of_powers):
                 yield terms, of["exp"], kinds
-            for terms, kinds in with_quotients(columns, library, of["exp"], most_of_powers):
-                yield terms, of["exp"], kinds
         if None in of:
             for terms in with_powers(columns, plain, library, of[None], most):
                 yield terms, of[None], _kinds(terms, of[None], most)
-        others = with_functions(columns, library)
-        for target in targets:
-            for terms in most_explaining(others, plain, target):
-                yield terms, target, _kinds(terms, target, most)
 
     for terms, target, kinds in kinds_of_terms():
         for candidate in _best(terms, target, kinds, sample):
