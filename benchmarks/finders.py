@@ -47,7 +47,6 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
 from dgsr.finders.finder import Found
-from dgsr.finders.linear.two_terms import _Terms
 from dgsr.finders.terms import population_of
 from dgsr.problems import load_set
 
@@ -69,11 +68,6 @@ WHOLE = {
 }
 #: Parts of a finder: the finder, the attribute, and what it returns where it is left out.
 PARTS: dict[str, tuple[str, str, Callable[..., Any]]] = {
-    "products of two functions": (
-        "two terms",
-        "linear.two_terms._pairs_of_functions",
-        lambda problem: _Terms([], np.empty((0, len(problem.data.y))), np.zeros(0)),
-    ),
     "products of powers": ("quotients", "linear.quotients.with_logarithms", lambda *_: []),
     "powers with a column in the exponent": ("quotients", "linear.quotients.with_powers", lambda *_: []),
     "separation": ("fewer columns", "fewer_columns.finder.smallest_separation", lambda *_: None),

@@ -33,7 +33,6 @@ LAWS = {
     "a square": lambda x: (0.3 + 1.7 * np.log(x[0]) + x[1] / x[2]) ** 2,
     "a product of powers": lambda x: 6.2 * x[0] ** 0.37 * x[1] ** -1.4,
     "a power and an exponential": lambda x: 1.1 * x[0] ** 1.5 * np.exp(-0.8 * x[1] / x[2]),
-    "functions as factors": lambda x: 0.6 * np.cos(x[0]) * np.exp(x[1]) * np.log(x[0]) / np.sin(x[2]),
     "a product": lambda x: 0.6 * x[0] * np.cos(x[1]) / (x[2] * (x[0] + x[1])),
 }
 

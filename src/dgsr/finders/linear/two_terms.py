@@ -29,8 +29,6 @@ _MOST_COLUMNS = 60
 _MOST_IN_PAIRS = 1_000
 # Approximate number of terms whose products and quotients are compared.
 _MOST_IN_PRODUCTS = 20_000
-# Most columns of which products and quotients of two functions are factors, too; six have 4,400.
-_MOST_COLUMNS_IN_FACTORS = 6
 #: Most rows on which terms are compared.
 MOST_ROWS = 200
 #: Fewest rows on which terms are compared.
@@ -144,7 +142,7 @@ def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
     with np.errstate(all="ignore"):
         terms = _terms_of(problem, deadline)
         if not deadline():
-            found += _products(terms.and_also(_pairs_of_functions(problem)), y, library)
+            found += _products(terms, y, library)
             pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
             for transform in TRANSFORMS:
                 if transform.can_be_written(library) and not deadline():
@@ -174,14 +172,6 @@ class _Terms(NamedTuple):
         kept = is_usable(values, _LEAST_VARIED) & problem.valid.terms(population[order])
         return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
 
-    def and_also(self, others: _Terms) -> _Terms:
-        """Return these terms and others that are distinct from them."""
-        return _Terms(
-            [*self.tokens, *others.tokens],
-            np.concatenate([self.values, others.values]),
-            np.concatenate([self.bits, others.bits]),
-        )
-
     def best(self, n: int, y: np.ndarray) -> _Terms:
         """Return at most n terms: the simplest, and those that describe the target alone most shortly."""
         if len(self.bits) <= n:
@@ -206,17 +196,6 @@ def _terms_of(problem: Problem, deadline: Deadline) -> _Terms:
     inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), y).tokens
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
     return _Terms.of([*columns, *second.tokens, *third], problem)
-
-
-def _pairs_of_functions(problem: Problem) -> _Terms:
-    """Return products and quotients of functions of one column each, such as cos(x1)/sin(x2).
-
-    They are used only as factors, since in sums they would displace simpler terms.
-    """
-    columns = _Terms.of(columns_of(problem.grammar), problem)
-    best = columns.best(_MOST_COLUMNS_IN_FACTORS, problem.data.y)
-    functions = functions_of(problem.library, best.tokens)
-    return _Terms.of(joined(problem.library, functions, functions, ("mul", "div")), problem)
 
 
 def _units(values: np.ndarray) -> np.ndarray:
