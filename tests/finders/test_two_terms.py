@@ -12,8 +12,8 @@ from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.units import Units
 from dgsr.finders.finder import Problem
-from dgsr.finders.linear.two_terms import _Pairs, _products, _Terms, two_terms
-from dgsr.finders.terms import columns_of, functions_of, joined
+from dgsr.finders.linear.two_terms import _Pairs, _products, two_terms
+from dgsr.finders.terms import TermPool, columns_of, functions_of, joined
 from dgsr.search import Search, SearchConfig
 
 seeds = st.integers(0, 2**32 - 1)
@@ -65,7 +65,7 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
     library = get_library("physics", 2)
     columns = columns_of(Constraints().grammar(library))
     tokens = [*columns, *functions_of(library, columns), *joined(library, columns, columns)]
-    terms = _Terms.of(tokens, Problem.of(DataSet.from_arrays(X, y), library))
+    terms = TermPool.of(tokens, Problem.of(DataSet.from_arrays(X, y), library), 1e-9)
     lengths = {}
     for i, j in combinations(range(len(terms.tokens)), 2):
         design = np.column_stack([terms.values[[i, j]].T, np.ones(30)])
@@ -85,7 +85,7 @@ def test_a_product_is_found_once():
     library, y = get_library("physics", 2), X[:, 0] * X[:, 1]
     columns = columns_of(Constraints().grammar(library))
     problem = Problem.of(DataSet.from_arrays(X, y), library)
-    terms = _Terms.of([*columns, *functions_of(library, columns)], problem)
+    terms = TermPool.of([*columns, *functions_of(library, columns)], problem, 1e-9)
     found = [tokens for tokens, _ in _products(terms, y, library)]
     assert str(Expression(library, found[0])) == "x1*x2"
     products = [tuple(sorted(tokens)) for tokens in found if tokens[0] == library.index["mul"]]

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees.trees import Tree
+from dgsr.finders.finder import Problem
 
 #: Tokens of a term, and the values of its constants.
 Term = tuple[tuple[int, ...], tuple[float, ...]]
 
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
+
+
+class TermPool(NamedTuple):
+    """Terms without constants, the simplest first, from which a finder selects."""
+
+    tokens: list[tuple[int, ...]]
+    values: np.ndarray  # (n_terms, n_rows)
+    bits: np.ndarray  # (n_terms,), prices of their structure
+
+    @classmethod
+    def of(cls, tokens: Iterable[tuple[int, ...]], problem: Problem, least_varied: float) -> TermPool:
+        """Return the distinct terms that are valid and usable (see `is_usable`) on the rows of a problem."""
+        distinct = list(dict.fromkeys(tokens))
+        programs = population_of(problem.library, [(term, ()) for term in distinct])
+        bits = structure_bits(problem.library, programs.tokens, programs.lengths)
+        order = np.argsort(bits, kind="stable")
+        with np.errstate(all="ignore"):
+            values = programs[order].predict(problem.data.columns.T)
+            valid = is_usable(values, least_varied) & problem.valid.terms(programs[order])
+        return cls([distinct[i] for i in order[valid]], values[valid], bits[order[valid]])
+
+
+def sines_of(library: Library) -> set[int]:
+    """Return the tokens of the sine and the cosine, none of which stands inside another."""
+    return {library.index[name] for name in ("sin", "cos") if name in library.index}
 
 
 def columns_of(grammar: Grammar) -> list[tuple[int, ...]]:
@@ -26,12 +54,12 @@ def columns_of(grammar: Grammar) -> list[tuple[int, ...]]:
 def functions_of(library: Library, terms: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Return all unary functions of every term, except a sine or cosine inside another."""
     unary = [library.index[name] for name in _UNARY if name in library.index]
-    turning = {library.index[name] for name in ("sin", "cos") if name in library.index}
+    sines = sines_of(library)
     return [
         (operator, *term)
         for term in terms
         for operator in unary
-        if not (operator in turning and turning.intersection(term))
+        if not (operator in sines and sines.intersection(term))
     ]
 
 

@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.terms import Term, columns_of, functions_of, is_usable, joined, population_of
+from dgsr.finders.terms import Term, TermPool, columns_of, functions_of, joined, population_of
 
 # Most columns from which terms are made.
 _MOST_COLUMNS = 60
@@ -84,7 +83,7 @@ TRANSFORMS = (
 class _Pairs:
     """All pairs of some terms, with the inner products that comparisons with all targets share."""
 
-    def __init__(self, terms: _Terms) -> None:
+    def __init__(self, terms: TermPool) -> None:
         self.terms, self._values, bits = terms
         self._units = _units(self._values)
         alike = self._units @ self._units.T
@@ -143,7 +142,7 @@ def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
         terms = _terms_of(problem, deadline)
         if not deadline():
             found += _products(terms, y, library)
-            pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
+            pairs = _Pairs(_best_terms(terms, _MOST_IN_PAIRS, y))
             for transform in TRANSFORMS:
                 if transform.can_be_written(library) and not deadline():
                     found += _of_pairs(transform, pairs, y, library)
@@ -154,48 +153,34 @@ def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
     return Found(population_of(library, list(dict.fromkeys(found))), False, n_compared)
 
 
-class _Terms(NamedTuple):
-    """Terms with their values on the rows; `of` puts the simplest first."""
-
-    tokens: list[tuple[int, ...]]
-    values: np.ndarray  # (n_terms, n_rows)
-    bits: np.ndarray  # (n_terms,)
-
-    @classmethod
-    def of(cls, tokens: list[tuple[int, ...]], problem: Problem) -> _Terms:
-        """Return the distinct terms that are valid, finite on every row and not constant."""
-        different = list(dict.fromkeys(tokens))
-        population = population_of(problem.library, [(term, ()) for term in different])
-        bits = structure_bits(problem.library, population.tokens, population.lengths)
-        order = np.argsort(bits, kind="stable")
-        values = population[order].predict(problem.data.columns.T)
-        kept = is_usable(values, _LEAST_VARIED) & problem.valid.terms(population[order])
-        return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
-
-    def best(self, n: int, y: np.ndarray) -> _Terms:
-        """Return at most n terms: the simplest, and those that describe the target alone most shortly."""
-        if len(self.bits) <= n:
-            return self
-        units, shares = _units(self.values), np.zeros(len(self.bits))
-        for target in (y, np.log(np.abs(y))):
-            if np.isfinite(target).all() and np.ptp(target) > 0.0:
-                shares = np.maximum(shares, (units @ _units(target[None])[0]) ** 2)
-        scores = self.bits + 0.5 * len(y) * np.log2(np.maximum(1.0 - shares, _ROUNDING))
-        kept = np.union1d(np.arange(n // 2), np.argsort(scores, kind="stable")[: n // 2])
-        return _Terms([self.tokens[i] for i in kept], self.values[kept], self.bits[kept])
+def _best_terms(terms: TermPool, n: int, y: np.ndarray) -> TermPool:
+    """Return at most n terms: the simplest, and those that describe the target alone most shortly."""
+    if len(terms.bits) <= n:
+        return terms
+    units, shares = _units(terms.values), np.zeros(len(terms.bits))
+    for target in (y, np.log(np.abs(y))):
+        if np.isfinite(target).all() and np.ptp(target) > 0.0:
+            shares = np.maximum(shares, (units @ _units(target[None])[0]) ** 2)
+    scores = terms.bits + 0.5 * len(y) * np.log2(np.maximum(1.0 - shares, _ROUNDING))
+    best = np.union1d(np.arange(n // 2), np.argsort(scores, kind="stable")[: n // 2])
+    return TermPool([terms.tokens[i] for i in best], terms.values[best], terms.bits[best])
 
 
-def _terms_of(problem: Problem, deadline: Deadline) -> _Terms:
+def _terms_of(problem: Problem, deadline: Deadline) -> TermPool:
     """Return the columns, their functions and pairs, and functions of these and their pairs with columns."""
     library, y = problem.library, problem.data.y
-    columns = _Terms.of(columns_of(problem.grammar), problem).best(_MOST_COLUMNS, y).tokens
-    second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], problem)
+
+    def pool(tokens: list[tuple[int, ...]]) -> TermPool:
+        return TermPool.of(tokens, problem, _LEAST_VARIED)
+
+    columns = _best_terms(pool(columns_of(problem.grammar)), _MOST_COLUMNS, y).tokens
+    second = pool([*functions_of(library, columns), *joined(library, columns, columns)])
     if deadline():
         return second
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
-    inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), y).tokens
+    inner = _best_terms(second, _MOST_IN_PRODUCTS // max(per_term, 1), y).tokens
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
-    return _Terms.of([*columns, *second.tokens, *third], problem)
+    return pool([*columns, *second.tokens, *third])
 
 
 def _units(values: np.ndarray) -> np.ndarray:
@@ -232,7 +217,7 @@ def _powers(pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
     return found
 
 
-def _products(terms: _Terms, y: np.ndarray, library: Library) -> list[Term]:
+def _products(terms: TermPool, y: np.ndarray, library: Library) -> list[Term]:
     """Return the simplest products and quotients of two terms that equal y up to a factor."""
     ratios = np.log(np.abs(terms.values / terms.values[:, :1]))[:, 1:]
     target = np.log(np.abs(y / y[0]))[1:]

@@ -22,7 +22,15 @@ from dgsr.constants.uncertainty import derivatives
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Deadline, Problem, never
-from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.finders.terms import (
+    Term,
+    TermPool,
+    population_of,
+    simple_terms,
+    sines_of,
+    subprograms,
+    terms_of,
+)
 
 # Most terms that are compared.
 _MOST_TERMS = 1_000
@@ -54,15 +62,6 @@ _BITS_OF_FACTOR = 25.0
 _LEAST_NEW = 1e-6
 # Smallest range of the values of a term, as a share of their largest size.
 _LEAST_VARIED = 1e-5
-
-
-class _Pool(NamedTuple):
-    """The terms by which formulas are extended, and their values. The first term is the number 1."""
-
-    tokens: list[tuple[int, ...]]
-    values: np.ndarray  # (n_terms, n_rows), scaled
-    bits: np.ndarray  # (n_terms,)
-    is_turning: np.ndarray  # (n_terms,) bool: whether the term has a sine or cosine
 
 
 class _Node(NamedTuple):
@@ -147,8 +146,13 @@ class Extender:
     def __init__(self, problem: Problem, max_length: int) -> None:
         data, library = problem.data, problem.library
         self.data, self.library, self.max_length = data, library, max_length
-        terms = [(), *simple_terms(library, problem.grammar, _MOST_TERMS - 1)]
-        self.pool = _pool_of(terms, problem)
+        terms = TermPool.of(simple_terms(library, problem.grammar, _MOST_TERMS - 1), problem, _LEAST_VARIED)
+        values = terms.values / np.abs(terms.values).max(axis=1, keepdims=True)
+        # The first term is the number 1.
+        values = np.vstack([np.ones(len(data.y)), values])
+        self.pool = TermPool([(), *terms.tokens], values, np.concatenate([[0.0], terms.bits]))
+        self._sines = sines_of(library)
+        self._is_turning = np.array([bool(self._sines.intersection(term)) for term in self.pool.tokens])
         self._root = np.sqrt(data.weights)
         n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
@@ -173,7 +177,7 @@ class Extender:
         slopes = np.concatenate([slopes, slopes * values]) * self._root
         fitted, target = self._fitted(program), self.data.y * self._root
         bits = np.array([_BITS_OF_SUMMAND, _BITS_OF_FACTOR]).repeat(len(nodes))[:, None] + pool.bits
-        bits[np.ix_(np.tile([node.is_turning for node in nodes], 2), pool.is_turning)] = np.inf
+        bits[np.ix_(np.tile([node.is_turning for node in nodes], 2), self._is_turning)] = np.inf
         is_finite = np.isfinite(slopes).all(axis=1)
         bits[~is_finite], slopes[~is_finite] = np.inf, 0.0
         few = self._few
@@ -209,11 +213,10 @@ class Extender:
 
     def _nodes(self, tokens: tuple[int, ...]) -> list[_Node]:
         """Return the nodes of a program, in the order of its tokens."""
-        turning = {self.library.index[name] for name in ("sin", "cos") if name in self.library.index}
         places = subprograms(self.library, tokens)
         is_turning = np.zeros(len(tokens), dtype=bool)
         for token, (own, _) in zip(tokens, places, strict=True):
-            if token in turning:
+            if token in self._sines:
                 is_turning[own.start + 1 : own.stop] = True
         return [_Node(*place, bool(under)) for place, under in zip(places, is_turning, strict=True)]
 
@@ -250,24 +253,6 @@ class Extender:
         own = own[np.isfinite(own).all(axis=1)]
         basis, sizes, _ = np.linalg.svd(own.T, full_matrices=False)
         return basis[:, sizes > 1e-8 * sizes.max()]
-
-
-def _pool_of(terms: list[tuple[int, ...]], problem: Problem) -> _Pool:
-    """Return the terms that are valid, finite on all rows and not constant."""
-    data, library = problem.data, problem.library
-    programs = population_of(library, [(term, ()) for term in terms[1:]])
-    with np.errstate(all="ignore"):
-        values = programs.predict(data.columns.T)
-        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & problem.valid.terms(programs))
-    values = values[kept] / np.abs(values[kept]).max(axis=1, keepdims=True)
-    tokens = [(), *(terms[1 + i] for i in kept)]
-    turning = {library.index[name] for name in ("sin", "cos") if name in library.index}
-    return _Pool(
-        tokens,
-        np.vstack([np.ones(len(data.y)), values]),
-        np.concatenate([[0.0], structure_bits(library, programs.tokens, programs.lengths)[kept]]),
-        np.array([bool(turning.intersection(term)) for term in tokens]),
-    )
 
 
 def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
