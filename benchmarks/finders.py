@@ -15,9 +15,9 @@ chosen formula follows it by the rule of that program.
 Every table is fitted once with all finders, where the program notes which of them returned the law, and how
 long each took. A fit with a finder left out is made only for tables whose law this finder returned, and which
 was then chosen: of the others the finder can change nothing but the seconds and the random choices. Budgets
-are evaluations, so the results do not depend on the machine. The summary has for each finder the laws that it
-returned, those that are lost without it and those that are won, with the interval of the share that is lost
-(Wilson), and its median and mean milliseconds.
+are evaluations, so the results do not depend on the machine. The summary has for each finder the number of
+these fits, the laws that are lost in them and those that are won, with the interval of the share of all laws
+that is lost (Wilson), and its median and mean milliseconds.
 """
 
 from __future__ import annotations
@@ -228,13 +228,8 @@ def summary(records: Sequence[dict[str, Any]]) -> None:
     for group in dict.fromkeys((key[0], key[2]) for key in whole):
         own = [r["found"] for (name, _, noise), r in whole.items() if (name, noise) == group]
         print(f"{group[0]:<10}{group[1]:<7}{sum(own)} of {len(own)}")
-    print(
-        f"\n{'left out':<38}{'returned':>9}{'lost':>6}{'won':>5}{'share lost, %':>22}{'ms, median, mean':>20}"
-    )
-    together = dict.fromkeys(r["without"] for r in records if _TOGETHER in r["without"])
-    for name in (*WHOLE, *PARTS, *together):
-        finders = {PARTS[each][0] if each in PARTS else each for each in name.split(_TOGETHER)}
-        returned = sum(bool(finders.intersection(r["returned"])) for r in whole.values())
+    print(f"\n{'left out':<38}{'fits':>6}{'lost':>6}{'won':>5}{'share lost, %':>22}{'ms, median, mean':>20}")
+    for name in dict.fromkeys(r["without"] for r in records if r["without"]):
         pairs = [(whole[r["set"], r["law"], r["noise"]], r) for r in records if r["without"] == name]
         lost = sum(full["found"] and not r["found"] for full, r in pairs)
         won = sum(r["found"] and not full["found"] for full, r in pairs)
@@ -242,7 +237,7 @@ def summary(records: Sequence[dict[str, Any]]) -> None:
         share = f"{100 * lost / len(whole):.1f} ({100 * low:.1f} to {100 * high:.1f})"
         spent = [r["milliseconds"][name] for r in whole.values() if name in r["milliseconds"]]
         times = f"{np.median(spent):.0f}, {np.mean(spent):.0f}" if spent else ""
-        print(f"{name:<38}{returned:>9}{lost:>6}{won:>5}{share:>22}{times:>20}")
+        print(f"{name:<38}{len(pairs):>6}{lost:>6}{won:>5}{share:>22}{times:>20}")
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ _ROWS_PER_CONSTANT = 2
 # NMSE below which a form enters the search. Forms that explain less mostly fit noise.
 _CLOSE = 0.1
 # Most formulas that are returned.
-_KEPT = 12
+_BEST_FORMULAS = 12
 
 
 class _Starts:
@@ -194,15 +194,15 @@ def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
             starts = _Starts(x, min(_STARTS, _STARTS_OF_ALL // len(columns)))
             begun += _begun(token, starts, library)
     programs = _population(begun, library)
-    is_able = problem.valid.terms(programs) & np.isfinite(programs.constants).all(axis=1)
-    programs = programs[np.flatnonzero(is_able)]
+    is_valid = problem.valid.terms(programs) & np.isfinite(programs.constants).all(axis=1)
+    programs = programs[np.flatnonzero(is_valid)]
     n_begun = len(programs)
     fit = Fit(np.zeros(0), np.zeros(0), np.zeros(0))
     few, many = data.evenly_spaced(_FEW_ROWS), data.evenly_spaced(_MOST_ROWS)
-    for rows, steps, kept in ((few, _FIRST_STEPS, _BEST), (many, _STEPS, 1)):
+    for rows, steps, n in ((few, _FIRST_STEPS, _BEST), (many, _STEPS, 1)):
         if len(programs):
             programs, fit = _fitted(programs, rows, steps, deadline)
-            best = _best_of_each(programs, fit.nmse, kept)
+            best = _best_of_each(programs, fit.nmse, n)
             programs, fit = programs[best], Fit(*(values[best] for values in fit))
     return Curves(programs, fit, n_begun)
 
@@ -281,13 +281,13 @@ def curve_formulas(curves: Curves, problem: Problem, deadline: Deadline = never)
     formulas, nmse = written_out(curves.programs, curves.fit, data)
     n_constants = formulas.is_constant.sum(axis=1)
     bits = data.bits_of_residuals(nmse) + BITS_OF_CONSTANT * n_constants
-    is_able = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
-    able = np.flatnonzero(is_able & problem.valid.whole(formulas))
-    kept: list[int] = []
-    for i in able[np.argsort(bits[able], kind="stable")].tolist():
-        if len(kept) == _KEPT or deadline():
+    is_valid = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
+    valid = np.flatnonzero(is_valid & problem.valid.whole(formulas))
+    chosen: list[int] = []
+    for i in valid[np.argsort(bits[valid], kind="stable")].tolist():
+        if len(chosen) == _BEST_FORMULAS or deadline():
             break
         # A peak as narrow as the distance of two rows would fit a single row.
         if uncertainty_of(formulas[i], data).leave_one_out < 1.0:
-            kept.append(i)
-    return formulas[np.array(kept, dtype=np.int64)]
+            chosen.append(i)
+    return formulas[np.array(chosen, dtype=np.int64)]

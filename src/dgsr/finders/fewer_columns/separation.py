@@ -23,7 +23,7 @@ import numpy as np
 from dgsr.finders.fewer_columns.gaussian_process import fit_surrogate
 from dgsr.finders.fewer_columns.products import Parts, fit_product, nearest_product
 from dgsr.finders.fewer_columns.tables import Reduction, listed
-from dgsr.finders.fewer_columns.views import Seen
+from dgsr.finders.fewer_columns.views import View
 
 # Largest leave-one-out error of a separation, in standard deviations of y.
 _LARGEST_ERROR = 0.3
@@ -101,20 +101,20 @@ def separation_of(
     is_over : callable
         A function that returns whether to stop, which is called before each step.
     """
-    seen = [None if is_over() else Seen.of(reduction, rows, (target,)) for target in (False, True)]
-    able = [each for each in seen if each is not None]
-    if reduction.X.shape[1] < 2 or not able:
+    fitted = [None if is_over() else View.of(reduction, rows, (target,)) for target in (False, True)]
+    views = [view for view in fitted if view is not None]
+    if reduction.X.shape[1] < 2 or not views:
         return None
-    together = min(able, key=lambda each: each.error_of_y)
+    together = min(views, key=lambda each: each.error_of_y)
     error = together.error_of_y
     times = 1.0 if error < _SMALL else _TIMES_LARGE
     if not _is_resolved(error, together.as_error_of_y(together.surrogate.followed)):
         times = _TIMES_UNRESOLVED
     limit = min(max(times * error, _NEGLIGIBLE), _LARGEST_ERROR)
     found = []
-    for each in able:
+    for each in views:
         lacking = _lacking(each, is_over)
-        for i, kind in enumerate(_KINDS[each.view.target]):
+        for i, kind in enumerate(_KINDS[each.logarithms.target]):
             splits = [group for group, lacks in sorted(lacking.items(), key=lambda item: item[1][i])]
             separated = _separated(each, kind, splits[:_MOST_TRIED], limit, is_over)
             if separated is not None:
@@ -124,17 +124,17 @@ def separation_of(
 
 
 def _separated(
-    seen: Seen, kind: _Kind, splits: Sequence[_Group], limit: float, is_over: Callable[[], bool]
+    view: View, kind: _Kind, splits: Sequence[_Group], limit: float, is_over: Callable[[], bool]
 ) -> tuple[tuple[_Group, ...], Parts] | None:
     """Return the finest groups that splits produce within a limit of the error, and their functions."""
-    groups: tuple[_Group, ...] = (tuple(range(seen.columns.shape[1])),)
+    groups: tuple[_Group, ...] = (tuple(range(view.columns.shape[1])),)
     best: Parts | None = None
     for split in splits:
         both = [[i for i in group if (i in split) is inside] for group in groups for inside in (True, False)]
         finer = tuple(sorted(tuple(group) for group in both if group))
         if len(finer) == len(groups) or is_over():
             continue
-        parts = kind(seen, finer)
+        parts = kind(view, finer)
         if parts is not None and parts.error <= limit and _is_resolved(parts.error, parts.followed):
             groups, best = finer, parts
             times = _TIMES_SMALL if parts.error < _SMALL else _TIMES_LARGE
@@ -142,20 +142,20 @@ def _separated(
     return None if best is None else (groups, best)
 
 
-def _lacking(seen: Seen, is_over: Callable[[], bool]) -> dict[_Group, tuple[float, float]]:
+def _lacking(view: View, is_over: Callable[[], bool]) -> dict[_Group, tuple[float, float]]:
     """Return how far the target is from a sum, and from a product, of functions of each group and the others.
 
     Both deviations are shares of the variance on the grid where the group and the other columns have the
     values of any two rows.
     """
-    n_columns = seen.columns.shape[1]
+    n_columns = view.columns.shape[1]
     most = n_columns // 2 if n_columns <= _ALL_GROUPS else _FEW_COLUMNS
     found: dict[_Group, tuple[float, float]] = {}
     for size in range(1, most + 1):
         for group in combinations(range(n_columns), size):
             if is_over():
                 return found
-            grid = seen.surrogate.on_grid(np.array(group))
+            grid = view.surrogate.on_grid(np.array(group))
             added = grid.mean(axis=0) + grid.mean(axis=1)[:, None] - grid.mean()
             rest = np.mean(grid**2) - nearest_product(grid)[1] / grid.size
             found[group] = float(np.mean((grid - added) ** 2) / grid.var()), float(rest / grid.var())
@@ -171,27 +171,27 @@ def _is_resolved(error: float, followed: float) -> bool:
 
 
 _Group = tuple[int, ...]
-_Kind = Callable[[Seen, Sequence[_Group]], Parts | None]
+_Kind = Callable[[View, Sequence[_Group]], Parts | None]
 
 
-def _sum(seen: Seen, groups: Sequence[_Group]) -> Parts | None:
-    surrogate = fit_surrogate(seen.columns, seen.target, seen.surrogate, groups)
+def _sum(view: View, groups: Sequence[_Group]) -> Parts | None:
+    surrogate = fit_surrogate(view.columns, view.target, view.surrogate, groups)
     if surrogate is None:
         return None
     return Parts(surrogate.parts, surrogate.middle, surrogate.error, surrogate.followed)
 
 
-def _product(seen: Seen, groups: Sequence[_Group]) -> Parts | None:
-    return fit_product(seen.target, seen.surrogate, groups)
+def _product(view: View, groups: Sequence[_Group]) -> Parts | None:
+    return fit_product(view.target, view.surrogate, groups)
 
 
-def _sum_of_logarithms(seen: Seen, groups: Sequence[_Group]) -> Parts | None:
-    logarithms = _sum(seen, groups)
+def _sum_of_logarithms(view: View, groups: Sequence[_Group]) -> Parts | None:
+    logarithms = _sum(view, groups)
     if logarithms is None:
         return None
     parts, constant, *errors = logarithms
-    constant = float(np.exp(constant) * np.sign(seen.y[0]))
-    return Parts(np.exp(parts), constant, *map(seen.as_error_of_y, errors))
+    constant = float(np.exp(constant) * np.sign(view.y[0]))
+    return Parts(np.exp(parts), constant, *map(view.as_error_of_y, errors))
 
 
 #: The combinations of functions that are tried for the target, and for its logarithm.

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from dgsr.data import idle_columns
 from dgsr.finders.fewer_columns.separation import Separation, separation_of
 from dgsr.finders.fewer_columns.tables import TARGET, Reduction, scaled, whole_table, with_sum, without
-from dgsr.finders.fewer_columns.views import Seen, View
+from dgsr.finders.fewer_columns.views import Logarithms, View
 
 #: Fewest columns of a table that is examined.
 FEWEST_COLUMNS = 2
@@ -171,7 +171,7 @@ def reductions_of(
     rows = _rows_of(X, _MOST_ROWS)
     if not len(rows) or is_over():
         return []
-    state = Seen.of(whole_table(X, y, names), rows)
+    state = View.of(whole_table(X, y, names), rows)
     limit = np.inf if state is None else _TIMES_LARGE * state.error
     found: list[Reduction] = []
     for shortens in (True, False):
@@ -239,31 +239,31 @@ class _Step(NamedTuple):
 
 
 def _following(
-    state: Seen, rows: np.ndarray, shortens: bool, usual: float, is_over: Callable[[], bool]
-) -> Seen | None:
+    state: View, rows: np.ndarray, shortens: bool, most: float, is_over: Callable[[], bool]
+) -> View | None:
     """Return the state after the first acceptable step, None if every step raises the error too much.
 
-    `usual` is `_TIMES_LARGE` times the error with all columns.
+    `most` is `_TIMES_LARGE` times the error with all columns.
     """
     steps = {step.key: step for step in _steps(state, rows) if not (step.lengthens and shortens)}
     error = state.error
     limit = max((_TIMES_SMALL if error < _SMALL else _TIMES_LARGE) * error, _NEGLIGIBLE)
     if error < _MODERATE:
-        limit = max(limit, min(_TIMES_AT_MOST * error, usual))
+        limit = max(limit, min(_TIMES_AT_MOST * error, most))
     for step in sorted(steps.values(), key=lambda step: step[:3])[:_MOST_TRIED]:
         if is_over():
             return None
         with np.errstate(all="ignore"):
             reduction = step.taken()
-        views = (View(columns, state.view.target) for columns in (False, True))
-        seen = [Seen.seen(reduction, rows, view, state.surrogate) for view in views]
-        best = min((new for new in seen if new is not None), key=lambda new: new.error, default=None)
+        kinds = (Logarithms(columns, state.logarithms.target) for columns in (False, True))
+        views = [View.fitted(reduction, rows, kind, state.surrogate) for kind in kinds]
+        best = min((new for new in views if new is not None), key=lambda new: new.error, default=None)
         if best is not None and best.error <= limit:
             return best
     return None
 
 
-def _steps(state: Seen, rows: np.ndarray) -> Iterator[_Step]:
+def _steps(state: View, rows: np.ndarray) -> Iterator[_Step]:
     """Yield the steps that agree with the gradient."""
     reduction, X = state.reduction, state.reduction.X[rows]
     n_columns = X.shape[1]
@@ -285,11 +285,11 @@ def _steps(state: Seen, rows: np.ndarray) -> Iterator[_Step]:
     yield from _scalings(state, X)
 
 
-def _scalings(state: Seen, X: np.ndarray) -> Iterator[_Step]:
+def _scalings(state: View, X: np.ndarray) -> Iterator[_Step]:
     """Yield the steps for columns whose common scaling multiplies the target by a power of the scale."""
     n_columns = X.shape[1]
     # The last column is the change when the target itself is scaled: -y, or -1 for its logarithm.
-    own = -np.ones(len(X)) if state.view.target else -state.target
+    own = -np.ones(len(X)) if state.logarithms.target else -state.target
     changes = np.column_stack([X * state.gradient, own])
     sizes = _rms(changes)
     products = (changes / np.maximum(sizes, 1e-300)).T

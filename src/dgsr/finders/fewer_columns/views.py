@@ -23,7 +23,7 @@ _BROKEN_PER_ERROR = 3.0
 _LEAST_VARIED = 1e-9
 
 
-class View(NamedTuple):
+class Logarithms(NamedTuple):
     """Whether the logarithms of positive columns and of the target take their places."""
 
     columns: bool
@@ -31,22 +31,22 @@ class View(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """A table in a view, and the smooth function through its rows."""
+class View:
+    """A table, whose columns or target may be logarithms, and the smooth function through its rows."""
 
     reduction: Reduction
-    view: View
+    logarithms: Logarithms
     surrogate: Surrogate
-    gradient: np.ndarray  # (n_rows, n_columns), of the target in the view, by the original columns
-    columns: np.ndarray  # (n_rows, n_columns), in the view
-    target: np.ndarray  # (n_rows,), in the view
+    gradient: np.ndarray  # (n_rows, n_columns), of the target of the view, by the original columns
+    columns: np.ndarray  # (n_rows, n_columns), logarithms or the original columns
+    target: np.ndarray  # (n_rows,), logarithms or the original target
     y: np.ndarray  # (n_rows,), the original target
 
     @classmethod
     def of(
         cls, reduction: Reduction, rows: np.ndarray, as_logarithm: Sequence[bool] = (False, True)
-    ) -> Seen | None:
-        """Return a table in the view whose smooth function predicts y best, None if none predicts it.
+    ) -> View | None:
+        """Return the view whose smooth function predicts y best, None if none predicts it.
 
         `as_logarithm` lists whether to take the logarithm of the target, which is only taken if the target
         has one sign.
@@ -54,26 +54,22 @@ class Seen:
         X, y = reduction.X[rows], reduction.y[rows]
         has_sign = bool((y > 0.0).all() or (y < 0.0).all())
         has_positive = bool((X > 0.0).all(axis=0).any())
-        best: tuple[float, Seen] | None = None
-        for columns in (False, True)[: 1 + has_positive]:
-            for target in as_logarithm:
-                seen = cls.seen(reduction, rows, View(columns, target)) if has_sign or not target else None
-                if seen is None:
-                    continue
-                if best is None or seen.error_of_y < best[0]:
-                    best = seen.error_of_y, seen
-        return None if best is None or best[0] > _LARGEST_ERROR else best[1]
+        targets = [target for target in as_logarithm if has_sign or not target]
+        kinds = [Logarithms(each, of) for each in (False, True)[: 1 + has_positive] for of in targets]
+        fitted = [view for kind in kinds if (view := cls.fitted(reduction, rows, kind)) is not None]
+        best = min(fitted, key=lambda view: view.error_of_y, default=None)
+        return None if best is None or best.error_of_y > _LARGEST_ERROR else best
 
     @classmethod
-    def seen(
-        cls, reduction: Reduction, rows: np.ndarray, view: View, near: Surrogate | None = None
-    ) -> Seen | None:
-        """Return a table in a view, None if no smooth function can be fitted."""
+    def fitted(
+        cls, reduction: Reduction, rows: np.ndarray, logarithms: Logarithms, near: Surrogate | None = None
+    ) -> View | None:
+        """Return a table with or without logarithms, None if no smooth function can be fitted."""
         X, y = reduction.X[rows], reduction.y[rows]
         with np.errstate(all="ignore"):
-            is_log = (X > 0.0).all(axis=0) & view.columns
+            is_log = (X > 0.0).all(axis=0) & logarithms.columns
             U = np.where(is_log, np.log(np.abs(X)), X)
-            target = np.log(np.abs(y)) if view.target else y
+            target = np.log(np.abs(y)) if logarithms.target else y
         arrays = np.column_stack([U, target])
         sizes = np.abs(arrays).max(axis=0)
         if not np.isfinite(arrays).all() or (arrays.std(axis=0) <= _LEAST_VARIED * sizes).any():
@@ -84,7 +80,7 @@ class Seen:
         gradient = surrogate.gradient / np.where(is_log, X, 1.0)
         if not np.isfinite(gradient).all():
             return None
-        return cls(reduction, view, surrogate, gradient, U, target, y)
+        return cls(reduction, logarithms, surrogate, gradient, U, target, y)
 
     @property
     def error_of_y(self) -> float:
@@ -92,18 +88,18 @@ class Seen:
         return self.as_error_of_y(self.surrogate.error)
 
     def as_error_of_y(self, error: float) -> float:
-        """Convert an error of the target in the view to an error of y, each in its standard deviations.
+        """Convert an error of the target of the view to an error of y, each in its standard deviations.
 
         An error of the logarithm is a relative error of y, and is multiplied by the root mean square of y.
         """
-        if not self.view.target:
+        if not self.logarithms.target:
             return error
         return float(error * self.target.std() * np.sqrt(np.mean(self.y**2)) / self.y.std())
 
     @property
     def error(self) -> float:
         """Leave-one-out error by which steps are accepted; for a logarithm it is the relative error of y."""
-        return self.surrogate.error * (self.target.std() if self.view.target else 1.0)
+        return self.surrogate.error * (self.target.std() if self.logarithms.target else 1.0)
 
     @property
     def allowed(self) -> float:

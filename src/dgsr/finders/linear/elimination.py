@@ -110,8 +110,11 @@ def eliminated(
         if n == 2:
             return
         fewer = n - (1 if n <= _ONE_BY_ONE else max(n // _LEFT_OUT, 1))
-        kept = _most_needed(step, fewer if few is None else min(few, fewer))
-        above, below = above[kept[kept < len(above)]], below[kept[kept >= len(above)] - len(above)]
+        remaining = _most_needed(step, fewer if few is None else min(few, fewer))
+        above, below = (
+            above[remaining[remaining < len(above)]],
+            below[remaining[remaining >= len(above)] - len(above)],
+        )
         n_steps = _STEPS
 
 

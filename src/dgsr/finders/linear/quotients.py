@@ -121,9 +121,9 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
         for each in sorted(found, key=lambda each: each.bits):
             best.setdefault(_form(each), each)
         programs = (term_of(_tree(each), library) for each in best.values() if _has_columns(each))
-        able = (each for each in programs if each is not None and np.isfinite(each[1]).all())
-        formulas = population_of(library, list(islice(able, _BEST)))
-        return Found(formulas, True, CANDIDATES_PER_EVALUATION * len(found))
+        formulas = (each for each in programs if each is not None and np.isfinite(each[1]).all())
+        best_formulas = population_of(library, list(islice(formulas, _BEST)))
+        return Found(best_formulas, True, CANDIDATES_PER_EVALUATION * len(found))
 
 
 def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterator[_Candidate]:
@@ -154,17 +154,17 @@ def _best(terms: Terms, target: Target, kinds: Iterable[_Kind], sample: DataSet)
     """Yield the best fits of every kind that improves on the kinds before it."""
     least = np.inf
     for kind in kinds:
-        judged: list[_Candidate] = []
+        scored: list[_Candidate] = []
         for fit in eliminated(terms.values, target.h, target.root, *kind):
-            candidate = _judged(fit, terms, target, sample)
-            if not judged and candidate.variance > _LEAST_GAIN * least:
+            candidate = _scored(fit, terms, target, sample)
+            if not scored and candidate.variance > _LEAST_GAIN * least:
                 break
-            judged.append(candidate)
-        able = [each for each in _laws_and_others(judged) if np.isfinite(each.bits)]
-        best = filter(_predicts, sorted(able, key=lambda each: each.bits))
-        kept = list(islice(best, _OF_EACH_KIND))
-        yield from kept
-        least = min([least, *(each.variance for each in kept)])
+            scored.append(candidate)
+        finite = [each for each in _without_approximations(scored) if np.isfinite(each.bits)]
+        best = filter(_predicts, sorted(finite, key=lambda each: each.bits))
+        shortest = list(islice(best, _OF_EACH_KIND))
+        yield from shortest
+        least = min([least, *(each.variance for each in shortest)])
 
 
 def _predicts(candidate: _Candidate) -> bool:
@@ -189,25 +189,25 @@ def _predicts(candidate: _Candidate) -> bool:
     residuals = target.root * (predicted - target.h)
     left_out = residuals / np.maximum(1.0 - leverages, _LOST)
     n, k = slopes.shape
-    usual = (n / max(n - k, 1)) ** 2
-    return float(left_out @ left_out) <= _MOST_LEFT_OUT * usual * float(residuals @ residuals)
+    typical = (n / max(n - k, 1)) ** 2
+    return float(left_out @ left_out) <= _MOST_LEFT_OUT * typical * float(residuals @ residuals)
 
 
-def _laws_and_others(judged: list[_Candidate]) -> Iterator[_Candidate]:
+def _without_approximations(scored: list[_Candidate]) -> Iterator[_Candidate]:
     """Yield all fits except those that are nearly exact without being laws.
 
     Twelve terms approximate many smooth functions to such precision. With each term that is lost, the error
     of an approximation grows by a few powers of ten, and the error of a law by about twenty.
     """
-    errors = [each.nmse for each in judged]
-    for number, fit in enumerate(judged):
+    errors = [each.nmse for each in scored]
+    for number, fit in enumerate(scored):
         without = next(filter(np.isfinite, errors[number + 1 :]), np.inf)
         is_law = without > max(_CLIFF * max(fit.nmse, _ROUNDING_OF_LAW), _LEAST_OF_TERM)
         if fit.nmse > _NEARLY_EXACT or is_law:
             yield fit
 
 
-def _judged(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> _Candidate:
+def _scored(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> _Candidate:
     """Return a fit with its NMSE and its description length."""
     numerator, denominator = fit.values(terms.values)
     residuals = target.predicted(numerator / denominator) - sample.y
