@@ -191,7 +191,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     @np.errstate(all="ignore")
     def save(self, path: str | Path, *, target: str = "y") -> None:
-        """Write the fitted estimator to a file that `dgsr.load` reads; see `dgsr.estimator.saving.save`."""
+        """Write the fitted estimator to a file that `dgsr.load` reads."""
         self._check_one_output("save")
         saving.save(self, path, target)
 

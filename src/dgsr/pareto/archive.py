@@ -16,10 +16,9 @@ NOTICEABLE = 1e-6
 class ParetoArchive:
     """The best program of every length in bits that a search has evaluated.
 
-    The length is that of the structure, since the digits of the constants are not known yet
-    (`dgsr.expressions.formulas.description_length.structure_bits`). It is used instead of the paper's
-    complexity so that only a formula as probable as the law can replace it by fitting the noise. On 260
-    tables 55.4% of the laws were then on the front, with complexity 50.4%.
+    The length is that of the structure, since the digits of the constants are not known yet. It is used
+    instead of the paper's complexity so that only a formula as probable as the law can replace it by fitting
+    the noise. On 260 tables 55.4% of the laws were then on the front, with complexity 50.4%.
 
     Parameters
     ----------

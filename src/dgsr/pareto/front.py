@@ -77,7 +77,7 @@ class ParetoFront(Sequence[Candidate]):
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
 
-        A formula with weak points (`dgsr.expressions.formulas.soundness`), such as a pole between the rows,
+        A formula with weak points, such as a pole between the rows,
         is excluded, unless it fits exactly or its description of the data is shorter than all without such
         points, by 20 bits for each point. Formulas that predict worse than the mean of the targets are
         excluded, too, and those with constants that the data do not determine (`Candidate.is_determined`),
