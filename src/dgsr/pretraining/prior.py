@@ -119,7 +119,7 @@ class Prior:
         (module ``dgsr.pretraining.prior_inputs``).
     transformed : float
         Probability that the target of a data set is a(y + b) instead of y, where constants are fitted and
-        scale and offset are therefore free. |a| is log-uniform from 0.01 to 100, and half of the a are
+        scale and offset are therefore free. ``abs(a)`` is log-uniform from 0.01 to 100, and half of the a are
         negative; half of the b are 0, the others are normal with 0.1 to 10 standard deviations of y.
     domains : tuple of (low, high, weight)
         Intervals of the inputs; in three of four data sets all variables share one.
