@@ -35,6 +35,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_extra_path = ["llms.txt"]
 
 myst_heading_anchors = 3
 

@@ -1,10 +1,10 @@
-"""Fit measurements, and judge the formula on others
-=================================================
+"""A table without a law: the noise of an airfoil
+==============================================
 
 The noise of an airfoil, measured in a wind tunnel: formulas are found on three quarters of the measurements,
 and judged on the others. No short law is known here, so the front goes on as far as the data support it.
 
-Run from anywhere: ``python examples/fit_real_data.py [--max-evaluations 2_000_000]``
+Run from anywhere: ``python examples/without_a_law.py [--max-evaluations 2_000_000]``
 """
 
 import argparse
