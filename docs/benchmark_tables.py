@@ -1,4 +1,4 @@
-"""Write docs/tables.md and the README's table from their files: `python docs/benchmark_tables.py`."""
+"""Write docs/tables.md from the files of the tables: `python docs/benchmark_tables.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from full_tables import FOLDER, PAIRS, ROOT, differing, markdown, runs_of
-from readme_table import with_table
 
 from dgsr.benchmarking import by_problem
 from dgsr.benchmarking.published import TABLES, Setting, Table
@@ -16,7 +15,6 @@ from dgsr.benchmarking.recording import commit_of
 from dgsr.benchmarking.table_runs import Cells
 
 PAGE = ROOT / "docs" / "tables.md"
-README = ROOT / "README.md"
 # The p-value below which a difference is called significant, as usual.
 _SIGNIFICANT = 0.05
 
@@ -157,4 +155,3 @@ def _recovery(method: str, setting: Setting, runs: Cells) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    README.write_text(with_table(README.read_text(encoding="utf-8"), ROOT / FOLDER), encoding="utf-8")

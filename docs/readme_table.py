@@ -1,68 +1,73 @@
-"""The table of recoveries in the README, from the files of the tables; `benchmark_tables.py` writes it."""
+"""The table of the README, from the runs of its commands: `python docs/readme_table.py` writes it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
-from dgsr.benchmarking.by_problem import Summary, summary
-from dgsr.benchmarking.published import TABLES, Table
+from dgsr.benchmarking.by_problem import Record
 from dgsr.benchmarking.record_files import read_records
-from dgsr.benchmarking.table_runs import cells, file_of
+from dgsr.benchmarking.tables import wilson_interval
 
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results"
 #: The comments between which the table stands.
-BEGIN, END = "<!-- The next lines are made by docs/benchmark_tables.py. -->\n", "<!-- Here they end. -->\n"
-_TABLES = (
-    "feynman_d2", "feynman_d5", "nguyen", "nguyen_c", "r", "livermore", "feynman_additional", "synthetic_d12",
-    "drawn_koza", "srbench", "drawn_physics", "drawn_laws",
+BEGIN, END = "<!-- The next lines are made by docs/readme_table.py. -->\n", "<!-- Here they end. -->\n"
+_METHODS = ("dgsr", "operon")
+
+
+class Row(NamedTuple):
+    """What the problems of a row are, in which file its runs are, and what runs them."""
+
+    title: str
+    file: str
+    set_name: str
+    command: str
+
+
+_BENCH = "dgsr bench {} --max-time 5 --method dgsr --method operon"
+ROWS = (
+    Row("laws, drawn afresh", "readme.jsonl", "drawn:laws",
+        _BENCH.format("drawn:laws --problems 100 --draw-seed 9701")),
+    Row("laws in 30 columns, drawn afresh", "readme.jsonl", "drawn:wide",
+        _BENCH.format("drawn:wide --problems 60 --draw-seed 9702")),
+    Row("laws of textbooks", "readme.jsonl", "laws", _BENCH.format("laws")),
+    Row("measured tables with a known law", "measured_laws.jsonl", "held out",
+        "python benchmarks/measured_laws.py --sets &quot;held out&quot;"),
 )  # fmt: skip
-# What each method is, in the order of the columns.
-_METHODS = {
-    "dgsr": "all of it",
-    "exact": "no network",
-    "generator": "nothing looked up",
-    "gp": "neither",
-}
-_HEAD = (
-    "problems",
-    *(f"`{method}`: {what}" for method, what in _METHODS.items()),
-    "published DGSR / NGGP",
-)
 
 
-def readme_table(folder: Path) -> str:
-    """Return the table, with a row for every file that has all runs.
+def readme_table(folder: Path = RESULTS) -> str:
+    """Return the table.
 
     Parameters
     ----------
     folder : Path
-        Where the files of the tables are.
+        Where the files of the runs are.
     """
-    rows = [_HEAD, ("---",) * len(_HEAD)]
-    for name in _TABLES:
-        table = TABLES[name]
-        path = file_of(table, folder)
-        if not path.exists():
-            continue
-        found = cells(table, read_records(path))
-        runs = [list(found[table.settings[0], method].values()) for method in _METHODS]
-        if all(len(own) == len(table.problems) * table.seeds for own in runs):
-            each = [summary(method, own) for method, own in zip(_METHODS, runs)]
-            rows.append((f"{table.title} ({each[0].n_problems})", *map(_cell, each), _published(table)))
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    lines = [("problems", "`dgsr` finds", "pyoperon finds", "command"), ("---",) * 4]
+    for row in ROWS:
+        runs = [run for run in read_records(folder / row.file) if run["set"] == row.set_name]
+        cells = [_cell([run for run in runs if run["method"] == method]) for method in _METHODS]
+        n_problems = sum(run["method"] == _METHODS[0] for run in runs)
+        lines.append((f"{n_problems} {row.title}", *cells, f"`{row.command}`"))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def with_table(readme: str, folder: Path) -> str:
+def _cell(runs: list[Record]) -> str:
+    """Return the share of the problems that are found, with Wilson's interval at 95%, in percent."""
+    n_found = sum(run["chosen"]["mdl"] if "chosen" in run else run["found"] for run in runs)
+    low, high = wilson_interval(n_found, len(runs))
+    return f"{100 * n_found / len(runs):.0f}% ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def with_table(readme: str, folder: Path = RESULTS) -> str:
     """Return the text of the README with the table that the files make."""
     before, rest = readme.split(BEGIN)
     after = rest.split(END)[1]
     return f"{before}{BEGIN}{readme_table(folder)}{END}{after}"
 
 
-def _cell(found: Summary) -> str:
-    seconds = "" if found.seconds is None else f", {found.seconds:.2g} s"
-    return f"{found.recovery:.1f} ({found.low:.0f} to {found.high:.0f}){seconds}"
-
-
-def _published(table: Table) -> str:
-    figures = {figure.method: figure.recovery for figure in table.published if figure.noise == 0.0}
-    return " / ".join(f"{figures[name]:.1f}" if name in figures else "-" for name in ("DGSR", "NGGP"))
+if __name__ == "__main__":
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")

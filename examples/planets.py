@@ -23,9 +23,9 @@ print("law:", model.sympy_expr_)
 print(model.pareto_front_)
 
 # %%
-# What can go wrong: formulas below the law on the front fit more closely, because they describe the rounding of
-# the last digits. Each of them needs more bits than it saves. With Uranus and Neptune, whose printed distances
-# and periods do not agree to all their digits, the exponent comes out as 1.4998 instead of 3/2:
+# What can go wrong: formulas below the law on the front fit more closely, because they describe the rounding
+# of the last digits. Each of them needs more bits than it saves. With Uranus and Neptune, whose printed
+# distances and periods do not agree to all their digits, the exponent comes out as 1.4998 instead of 3/2:
 
 later = pd.DataFrame({"distance": [19.19, 30.07], "period": [84.02, 164.8]})
 eight = pd.concat([table, later])

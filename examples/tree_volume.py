@@ -31,16 +31,16 @@ print(f"cone:     {np.pi / 4 / 144 / 3:.4f}*girth**2*height")
 print(f"cylinder: {np.pi / 4 / 144:.4f}*girth**2*height")
 
 # %%
-# The table is ordered by girth, so that of five folds the first has thinner and the last thicker trees than all
-# others. There a formula shows what it is worth. The mean error on trees that were held out, in cubic feet:
+# The table is ordered by girth, so that of five folds the first has thinner and the last thicker trees than
+# all others, which is where a formula shows its worth. The mean error on trees held out, in cubic feet:
 
 for name, estimator in {"formula": model, "linear regression": LinearRegression()}.items():
     scores = cross_val_score(estimator, X, volume, cv=5, scoring="neg_mean_absolute_error")
     print(f"{name:>17}: {-scores.mean():.2f}")
 
 # %%
-# What can go wrong: the residuals grow with the tree, and the front ends with formulas that follow single trees.
-# Their leave-one-out error hardly falls, although their loss does.
+# What can go wrong: the front ends with formulas that follow single trees. Their leave-one-out error hardly
+# falls, although their loss does, so that they are not chosen.
 
 plt.plot(table["girth"] ** 2 * table["height"], volume, "o", label="measured")
 line = np.array([0.0, 38_000.0])

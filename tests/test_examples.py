@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import re
 import runpy
 import shlex
@@ -129,6 +130,7 @@ GIVEN = {"report.md": measurements}
 @pytest.mark.filterwarnings("ignore:loss='auto' left out 3 of 100 rows")  # of a table with three errors
 def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")  # README and index read a table of them
     monkeypatch.setenv("MPLBACKEND", "agg")
     namespace = {"__name__": "__main__"} | GIVEN.get(page.name, dict)()
     for block in blocks(page):
@@ -170,6 +172,16 @@ def test_an_example_runs_and_says_what_it_found(script, tmp_path, monkeypatch, c
     printed = capsys.readouterr().out
     assert printed.strip()
     assert re.search(PRINTED.get(script.name, ""), printed)
+
+
+def test_the_notebook_has_the_code_of_its_example_and_what_it_printed():
+    notebook = json.loads((ROOT / "examples" / "planets.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    script = (ROOT / "examples" / "planets.py").read_text(encoding="utf-8").splitlines()
+    of_notebook = [line for cell in cells for line in "".join(cell["source"]).splitlines()]
+    assert [line for line in of_notebook if line not in script] == ['table = pd.read_csv("data/planets.csv")']
+    printed = "".join("".join(out.get("text", "")) for cell in cells for out in cell["outputs"])
+    assert re.search(PRINTED["planets.py"], printed)
 
 
 def test_the_gallery_runs_every_example_but_the_training(loaded):
