@@ -177,8 +177,7 @@ def test_a_name_of_a_column_and_an_operator_is_the_columns():
 
 
 @pytest.mark.parametrize(
-    ("required", "law"),
-    [("inv", 2.5 / X[:, 0]), ("neg", 2.5 - X[:, 1]), ("exp", np.exp(0.4 * X[:, 2]))],
+    ("required", "law"), [("inv", 2.5 / X[:, 0]), ("neg", 2.5 - X[:, 1]), ("exp", np.exp(0.4 * X[:, 2]))]
 )
 def test_a_required_operator_is_not_written_otherwise(required, law):
     model = flat_regressor(generator=None, max_evaluations=20_000, random_state=0, required=[required]).fit(

@@ -161,10 +161,7 @@ def test_a_search_with_an_operator_of_ones_own_has_the_shipped_generator():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 2.0, (60, 2))
     model = DGSRRegressor(
-        with_own(get_library("physics")),
-        max_length=40,
-        max_evaluations=500,
-        random_state=0,
+        with_own(get_library("physics")), max_length=40, max_evaluations=500, random_state=0
     ).fit(X, X[:, 0] * np.sin(3.0 * X[:, 1]))
     assert model.generator_.startswith("physics")
     assert model.pareto_front_[-1].loss < 1e-10

@@ -169,12 +169,7 @@ class Decoder(nn.Module):
         )
 
     def forward(
-        self,
-        previous: Tensor,
-        parents: Tensor,
-        siblings: Tensor,
-        memory: Memory,
-        cache: Cache | None = None,
+        self, previous: Tensor, parents: Tensor, siblings: Tensor, memory: Memory, cache: Cache | None = None
     ) -> Tensor:
         """Compute the logits of the tokens at L positions of K programs for each of D data sets.
 

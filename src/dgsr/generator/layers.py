@@ -41,10 +41,7 @@ def merge_heads(x: Tensor) -> Tensor:
 def feedforward(width: int, multiple: int) -> nn.Sequential:
     """Return a feed-forward block: norm, linear, GELU, linear."""
     return nn.Sequential(
-        nn.LayerNorm(width),
-        nn.Linear(width, multiple * width),
-        nn.GELU(),
-        nn.Linear(multiple * width, width),
+        nn.LayerNorm(width), nn.Linear(width, multiple * width), nn.GELU(), nn.Linear(multiple * width, width)
     )
 
 

@@ -30,11 +30,7 @@ class Samples(NamedTuple):
 
 @torch.inference_mode()
 def sample_programs(
-    decoder: Decoder,
-    encoding: Encoding,
-    n_per_dataset: int,
-    grammar: Grammar,
-    state: np.ndarray,
+    decoder: Decoder, encoding: Encoding, n_per_dataset: int, grammar: Grammar, state: np.ndarray
 ) -> Samples:
     """Draw programs from p_theta(f|D).
 
@@ -65,11 +61,7 @@ def sample_programs(
 
 
 def _draw_compiled(
-    decoder: Decoder,
-    encoding: Encoding,
-    grammar: Grammar,
-    draws: Draws,
-    state: np.ndarray,
+    decoder: Decoder, encoding: Encoding, grammar: Grammar, draws: Draws, state: np.ndarray
 ) -> None:
     """Draw the programs data set by data set with `dgsr.generator.compiled_decoder`."""
     n = len(draws.tokens) // len(encoding)
@@ -80,11 +72,7 @@ def _draw_compiled(
 
 
 def _draw_with_torch(
-    decoder: Decoder,
-    encoding: Encoding,
-    grammar: Grammar,
-    draws: Draws,
-    state: np.ndarray,
+    decoder: Decoder, encoding: Encoding, grammar: Grammar, draws: Draws, state: np.ndarray
 ) -> None:
     """Draw all programs together, one token of each per step, with a cache of keys and values."""
     device, n_datasets = encoding.latents.device, len(encoding)

@@ -132,11 +132,7 @@ class Islands(Search):
     """
 
     def __init__(
-        self,
-        *,
-        n_islands: int,
-        precision_of: Callable[[DataSet], np.ndarray] | None = None,
-        **arguments: Any,
+        self, *, n_islands: int, precision_of: Callable[[DataSet], np.ndarray] | None = None, **arguments: Any
     ) -> None:
         super().__init__(**arguments)
         self.n_islands = n_islands

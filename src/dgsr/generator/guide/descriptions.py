@@ -133,10 +133,7 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
     ratio = spread_y / spread_x.clamp_min(1e-9)  # (D, C)
     slopes = (coefficients[..., 1] * ratio.float()).clamp(-8.0, 8.0)
     return _Regressions(
-        coefficients,
-        slopes,
-        (1.0 - unexplained).clamp(0.0, 1.0),
-        standardised(torch.where(small, 0.0, left)),
+        coefficients, slopes, (1.0 - unexplained).clamp(0.0, 1.0), standardised(torch.where(small, 0.0, left))
     )
 
 
