@@ -45,9 +45,10 @@ def checked(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the data of a fit as arrays of floats, and set the estimator's attributes of the columns.
 
+    Raises ValueError if the data cannot be fitted; the message says what to change.
+
     Parameters
     ----------
-    estimator : estimator
     X : array-like of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     sample_weight : array-like of shape (n_samples,) or None
@@ -57,11 +58,6 @@ def checked(
     tuple of (X, y, sample_weight)
         Float64 arrays; `y` is of shape (n_samples,) if it has one column. The weights may be None; those of
         an integer type remain integers, and a weight whose ratio to the largest is no normal float becomes 0.
-
-    Raises
-    ------
-    ValueError
-        If the data cannot be fitted; the message says what to change.
     """
     check_numbers(X, "X")
     check_numbers(y, "y")

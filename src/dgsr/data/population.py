@@ -26,7 +26,6 @@ class Population:
 
     Parameters
     ----------
-    library : Library
     tokens : ndarray of shape (n_programs, max_length), int64
         Token ids in prefix order, zero after the end.
     lengths : ndarray of shape (n_programs,), int64
@@ -117,6 +116,11 @@ class Population:
     def nmse(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
         """Return the normalised mean squared error of every program, `inf` where a prediction is not finite.
 
+        Raises ValueError if `y` is missing.
+
+        Reference: Holt, Qian, van der Schaar, ICLR 2023, equation 1 (there divided by the standard
+        deviation).
+
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features), or DataSet
@@ -127,15 +131,6 @@ class Population:
         -------
         ndarray of shape (n_programs,)
             Mean squared residual over the variance of `y`.
-
-        Raises
-        ------
-        ValueError
-            If `y` is missing.
-
-        References
-        ----------
-        Holt, Qian, van der Schaar, ICLR 2023, equation 1 (there divided by the standard deviation).
         """
         if isinstance(X, DataSet):
             data = X

@@ -103,10 +103,6 @@ def prepare(
         Coordinates of an earlier search that is continued; by default those of these data.
     seed : int
         Seed of the samples of rows.
-
-    Returns
-    -------
-    Prepared
     """
     rows = Rows.joined(X, y, sample_weight)
     held_out_data = None

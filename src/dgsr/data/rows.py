@@ -68,9 +68,7 @@ class Rows(NamedTuple):
         large weight are not missing. Drawn uniformly from 20,000 rows, two of the 200 with nearly all of the
         weight were in a sample.
 
-        References
-        ----------
-        Horvitz & Thompson, 1952 (the weights); Madow, 1949 (systematic sampling).
+        Reference: Horvitz & Thompson, 1952 (the weights); Madow, 1949 (systematic sampling).
         """
         if n is None or len(self.table) <= n:
             return self

@@ -15,7 +15,6 @@ class Scored(NamedTuple):
 
     Parameters
     ----------
-    programs : Population
     nmse : ndarray of shape (n_programs,)
         Infinite if a program is not finite on some row.
     """

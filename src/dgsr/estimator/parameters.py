@@ -116,15 +116,13 @@ _RENAMED = {
 def flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a fit, each under a name of its own.
 
+    Raises ValueError if a key of `constraints` or `config` is unknown, or a value is of the wrong kind or
+    range.
+
     Parameters
     ----------
     parameters : mapping of str to object
         Those of the estimator.
-
-    Raises
-    ------
-    ValueError
-        If a key of `constraints` or `config` is unknown, or a value is of the wrong kind or range.
     """
     found = dict(parameters)
     constraints, config, units = (found.pop(name) for name in ("constraints", "config", "units"))

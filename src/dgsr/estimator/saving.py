@@ -52,21 +52,16 @@ _LARGEST_NUMBER = float(np.finfo(np.float64).max)
 def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     """Write a fitted estimator to a file; an existing file is replaced in one step.
 
+    Raises ValueError if the library has a user's own operator, which is code and cannot be in a file, if the
+    history is too long for a file, or if a parameter has an invalid value. Raises OSError if the file cannot
+    be written; an existing file is then unchanged.
+
     Parameters
     ----------
     regressor : DGSRRegressor
         A fitted estimator.
-    path : str or Path
     target : str, default="y"
         Name of the target, which `dgsr show` prints; `load` sets `target_name_` to it.
-
-    Raises
-    ------
-    ValueError
-        If the library has a user's own operator, which is code and cannot be in a file, if the history is too
-        long for a file, or if a parameter has an invalid value.
-    OSError
-        If the file cannot be written; an existing file is then unchanged.
 
     Warns
     -----

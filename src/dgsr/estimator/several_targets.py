@@ -33,6 +33,9 @@ def fit_each(
     All have the same random state, so that the result of a column depends neither on other columns nor on
     their order. Warnings name their column.
 
+    Raises ValueError if the last fit had another number of columns, if the units are not as many as the
+    columns or have no order, or if a column cannot be fitted, which a note of the error names.
+
     Parameters
     ----------
     parameters : mapping of str to object
@@ -43,16 +46,6 @@ def fit_each(
     fit_one : callable
         A function of parameters, a target of shape (n_samples,), its last fit and the number of targets that
         returns a fitted estimator.
-
-    Returns
-    -------
-    list of estimators, of length n_outputs
-
-    Raises
-    ------
-    ValueError
-        If the last fit had another number of columns, if the units are not as many as the columns or have no
-        order, or if a column cannot be fitted, which a note of the error names.
     """
     n_outputs = targets.shape[1]
     if last is None:

@@ -50,6 +50,9 @@ class Beginning(NamedTuple):
     def of(cls, parameters: Mapping[str, Any], library: Library, last: Last) -> Beginning:
         """Return the beginning of a fit.
 
+        Raises ValueError if the fit cannot go on from the last one, or the file is no checkpoint. Raises
+        OSError if the checkpoint cannot be written.
+
         Parameters
         ----------
         parameters : mapping of str to object
@@ -58,13 +61,6 @@ class Beginning(NamedTuple):
             The library over the columns of the data.
         last : LastFit or None
             The fit from which this one goes on; a list, from a fit of several targets, is an error.
-
-        Raises
-        ------
-        ValueError
-            If the fit cannot go on from the last one, or the file is no checkpoint.
-        OSError
-            If the checkpoint cannot be written.
         """
         path: str | Path | None = parameters["checkpoint"]
         random_state = parameters["random_state"]

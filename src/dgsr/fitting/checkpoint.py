@@ -51,6 +51,9 @@ State = dict[str, Any]
 class Checkpoint:
     """The file to which a running fit is written, and from which it continues.
 
+    Raises ValueError if the file is no checkpoint, is damaged, or was written by another version of dgsr.
+    Raises OSError if the file cannot be written.
+
     Parameters
     ----------
     path : str or Path
@@ -62,13 +65,6 @@ class Checkpoint:
         The last state of every search of the fit so far, in their order.
     random_state : int or None
         The random state of the fit in the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is no checkpoint, is damaged, or was written by another version of dgsr.
-    OSError
-        If the file cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -116,7 +112,6 @@ class Checkpoint:
 
         Parameters
         ----------
-        random_state : int
         parameters : mapping of str to object
             The parameters of the estimator, with library and generator as objects.
         table : sequence of ndarray or None

@@ -34,21 +34,17 @@ class Demands(NamedTuple):
     ) -> Demands:
         """Return the demands that are given by names of columns and operators.
 
+        Raises ValueError if a name is unknown, or both required and forbidden; if every column is forbidden,
+        or an operator that writes scale and offset; or if a complexity or a limit is out of range.
+
         Parameters
         ----------
-        required, forbidden : sequence of str or None
         library : Library
             Its complexities may be those of columns, by their names.
         feature_names : sequence of str or None
             Names of the columns; x1 .. xd by default. A name of a column and an operator is the column's.
         nested : mapping of str to mapping of str to int or None, or None
             Limits by outer and inner operator.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown, or both required and forbidden; if every column is forbidden, or an operator
-            that writes scale and offset; or if a complexity or a limit is out of range.
         """
         columns = [token.name for token in library.tokens[library.first_variable :]]
         known = {name: name for name in library.operators}

@@ -47,10 +47,8 @@ class Rules(NamedTuple):
 
     Parameters
     ----------
-    library : Library
     constraints : Constraints
         The constraints that every formula meets.
-    feature_names : sequence of str or None
     selection : str
         The rule that chooses from a front; see `ParetoFront.select`.
     tolerance : float
@@ -80,14 +78,10 @@ def front_and_choice(
 
     Parameters
     ----------
-    begun : Begun
-    rules : Rules
-    loss : str or callable
     rows : Prepared
         The rows, weighted for the loss.
     measured : DataSet
         The rows on which constants are fitted, with the weights of the measurements alone.
-    budget : Budget
     is_last : bool
         Whether no search follows. Otherwise some of the seconds are left to it.
     """

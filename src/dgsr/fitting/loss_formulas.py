@@ -36,9 +36,10 @@ def _tree_of(text: str) -> Tree:
 def values_of(text: str, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Return the values of the formula of a loss.
 
+    Raises ValueError if the text is no formula of target and prediction; the message names the place in it.
+
     Parameters
     ----------
-    text : str
     y, predicted : ndarray of shape (n_rows,)
         Targets and predictions.
 
@@ -46,10 +47,5 @@ def values_of(text: str, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n_rows,)
         Not finite where the formula has no value.
-
-    Raises
-    ------
-    ValueError
-        If the text is no formula of target and prediction; the message names the place in it.
     """
     return evaluate(_tree_of(text), dict(zip(NAMES, (y, predicted), strict=True)))

@@ -167,6 +167,8 @@ def _check_tried(loss: str | Loss, y: np.ndarray) -> None:
 def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.ndarray:
     """Return the weights of rows with which squared residuals equal a loss, up to a factor.
 
+    Raises ValueError if a callable or a formula does not have one finite value for every row, not negative.
+
     Parameters
     ----------
     loss : str or callable
@@ -181,11 +183,6 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     -------
     ndarray of shape (n_rows,)
         All are at most 1.
-
-    Raises
-    ------
-    ValueError
-        If a callable or a formula does not have one finite value for every row, not negative.
     """
     y = data.y
     if loss == "squared":
@@ -283,7 +280,6 @@ def description(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float
 
     Parameters
     ----------
-    loss : str or callable
     data : DataSet
         The rows with the weights that were given, without a precision.
     predicted : ndarray of shape (n_rows,)

@@ -31,7 +31,6 @@ class Outcome(NamedTuple):
 
         Parameters
         ----------
-        constraints : Constraints
         stop_reason : str
             The reason why the search ended.
         """

@@ -48,10 +48,6 @@ _COMPANY = 0.02
 class Watch:
     """Test for outliers at several times of a search by squares.
 
-    Parameters
-    ----------
-    rows : Prepared
-
     Attributes
     ----------
     usual : Usual or None
@@ -90,7 +86,6 @@ class Watch:
 
         Parameters
         ----------
-        search : Search
         is_over : bool
             Whether the search ended earlier and others followed it, so that it was not too late.
         """
@@ -115,7 +110,6 @@ def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
     ----------
     archive : ParetoArchive
         Programs whose constants were fitted to the data.
-    data : DataSet
     """
     programs = archive.population()
     values, places = programs.predict(data.columns.T), archive.places(programs)
@@ -164,7 +158,6 @@ def _have_company(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> b
     is_far : ndarray of shape (n_rows,), bool
     residuals : ndarray of shape (n_rows,)
         Residuals in standard deviations of the rows that are not far.
-    data : DataSet
     """
     ranks = ranks_of(data.columns)
     _, nearest = cKDTree(ranks[~is_far]).query(ranks[is_far], k=_NEAREST)

@@ -128,7 +128,6 @@ class Usual:
 
     Parameters
     ----------
-    formula : Expression
     data : DataSet
         All rows of the table, to which the distributions of the residuals are fitted.
     """
@@ -181,7 +180,6 @@ def outlying_rows(
 
     Parameters
     ----------
-    formula : Expression
     X, y : ndarray of shape (n_rows, n_features) and (n_rows,)
     sample_weight : ndarray of shape (n_rows,), optional
         Rows with the weight 0 were not in the fit. Whole numbers of an integer type are counts.
@@ -223,10 +221,8 @@ def left_out_of_fit(
 
     Parameters
     ----------
-    formula : Expression
     values : ndarray of shape (n_rows,)
         The values of the formula on the data.
-    data : DataSet
     steps : ndarray of shape (n_features, n_rows)
         The result of `small_steps` for the columns of the data.
 

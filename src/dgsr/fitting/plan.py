@@ -44,29 +44,20 @@ def planned(
 ) -> Passes:
     """Return the searches of a fit, after compiling its kernels and claiming its checkpoint.
 
+    Raises ValueError if the units, the initial formulas, the generator or the checkpoint are unusable.
+
     Parameters
     ----------
     parameters : mapping of str to object
         The parameters of the estimator.
     data : tuple of (X, y, sample_weight)
         Arrays of shapes (n_samples, n_features) and (n_samples,); the weights may be None.
-    feature_names : sequence of str or None
     demands : Demands
         The user's demands on formulas, with the library.
-    begin : Beginning
     budget : Budget
         The budget of the fit, whose clock is stopped while packages are loaded and kernels compiled.
     choose_generator : callable
         A function that returns the generator for constraints and a seed.
-
-    Returns
-    -------
-    Passes
-
-    Raises
-    ------
-    ValueError
-        If the units, the initial formulas, the generator or the checkpoint are unusable.
     """
     library = demands.library
     with_origins = _can_have_origins(parameters, demands)

@@ -57,14 +57,12 @@ class Passes:
 
     Parameters
     ----------
-    prepared : Prepared
     loss : str or callable
         A name, a formula, or a function of targets and predictions.
     make_search : callable
         A function that returns a `Search` of `data`, a `DataSet`, and `budget`.
     budget : Budget
         The budget that all searches share.
-    rules : Rules
     initial : Initial or None
         Programs with which every search that begins afresh starts.
     checkpoint : Checkpoint or None
@@ -72,7 +70,6 @@ class Passes:
 
     Attributes
     ----------
-    prepared : Prepared
     outcome : Outcome or None
         The best result so far; None before a pass has ended, or without a formula that is finite on all rows.
     stop_reason : str
@@ -103,6 +100,8 @@ class Passes:
     def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
         """Run all passes, and return the best result, also after an interruption.
 
+        Raises ValueError if no formula was evaluated, or none has finite values on every row.
+
         Parameters
         ----------
         state : dict or None
@@ -110,15 +109,6 @@ class Passes:
         callback : callable or None
             A function that is called after each round, once there is a formula with finite values on all
             rows. The search ends if it returns True or raises StopIteration.
-
-        Returns
-        -------
-        Outcome
-
-        Raises
-        ------
-        ValueError
-            If no formula was evaluated, or none has finite values on every row.
         """
         saved = [] if self._checkpoint is None else self._checkpoint.states
         with one_thread():

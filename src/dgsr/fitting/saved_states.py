@@ -23,9 +23,6 @@ def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: 
 
     Parameters
     ----------
-    state : dict
-    fresh : dict
-    library : Library
     n_islands : int
         Number of islands of the search, if it has any.
     """

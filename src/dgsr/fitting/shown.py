@@ -14,12 +14,7 @@ _MOST_ROWS = 100_000
 
 
 class Shown:
-    """The best formula of an archive and its NMSE on all rows, of which the search uses a sample.
-
-    Parameters
-    ----------
-    rows : Prepared
-    """
+    """The best formula of an archive and its NMSE on all rows, of which the search uses a sample."""
 
     def __init__(self, rows: Prepared) -> None:
         data = rows.data if len(rows.data.y) <= _MOST_ROWS else rows.data.evenly_spaced(_MOST_ROWS)

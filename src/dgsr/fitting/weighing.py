@@ -23,6 +23,8 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
     rows, so that the weights are shares. The exponent with the shortest description of formula and residuals,
     over all programs, is returned. `DataSet.with_noise_exponent` applies it.
 
+    Reference: Harvey, 1976 (multiplicative heteroscedasticity).
+
     Parameters
     ----------
     rows : Prepared
@@ -37,10 +39,6 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
     -------
     float
         Between 0 and 1.
-
-    References
-    ----------
-    Harvey, 1976 (multiplicative heteroscedasticity).
     """
     data = rows.data
     of_each = data.weights / data.counts

@@ -34,9 +34,10 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
     It samples no tokens that the given one does not know. Positions beyond those of the training are treated
     as the last one.
 
+    Raises ValueError if the encoder is ``"rows"`` and has too few variables.
+
     Parameters
     ----------
-    generator : Generator
     library : Library
         A library for which `can_adapt` is True.
     max_length : int
@@ -44,11 +45,6 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
     for_training : bool
         Whether the generator will be trained further. It then may sample unknown tokens, and columns beyond
         those of the training have their own positions.
-
-    Raises
-    ------
-    ValueError
-        If the encoder is ``"rows"`` and has too few variables.
     """
     theirs = generator.library
     n_more = max(0, max_length - generator.config.max_length)

@@ -105,8 +105,6 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
 
     Parameters
     ----------
-    generator : Generator
-    folder : str or Path
     card : mapping
         An object that can be written as JSON.
     """
@@ -128,10 +126,7 @@ class _Uninitialised(TorchFunctionMode):
 def _written_names(header: Mapping[str, str]) -> Any:
     """Return the names of the network's inputs in a header; None for a file of layout 1 without names.
 
-    Raises
-    ------
-    ValueError
-        If the layout of the inputs is not the one that this version computes.
+    Raises ValueError if the layout of the inputs is not the one that this version computes.
     """
     layout = from_json(header.get("input_layout", '{"version": 1, "names": null}'))
     if layout["version"] != INPUT_LAYOUT:

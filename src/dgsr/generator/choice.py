@@ -63,22 +63,18 @@ def choose_generator(
 ) -> tuple[str, Generator]:
     """Return the name of a generator, and the generator for a search over the columns of a library.
 
+    Raises ValueError if the generator cannot be adapted to the library or to the number of columns.
+
     Parameters
     ----------
     chosen : str, Path or Generator
         ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning),
         ``"untrained"``, the name of a shipped generator, a folder, or a generator itself, whose name is then
         ``"given"``.
-    library : Library
     constraints : Constraints
         Limits of the programs of the search, for which an untrained generator is made.
     seed : int
         Seed of the weights of an untrained generator.
-
-    Raises
-    ------
-    ValueError
-        If the generator cannot be adapted to the library or to the number of columns.
     """
     if chosen == "auto":
         found = find_generator(library)

@@ -25,6 +25,9 @@ def least_size(name: str) -> int:
 class GeneratorConfig:
     """Every size of the conditional generator p_theta(f|D).
 
+    Raises ValueError if `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is not a
+    multiple of its heads, or `n_latents` is not 1 with ``"descriptions"``.
+
     Parameters
     ----------
     encoder : {"rows", "descriptions"}
@@ -48,17 +51,10 @@ class GeneratorConfig:
     tree_embedding, tree_heads, tree_layers : int
         Tree-state encoder: size of the embeddings of parent and of sibling, heads, layers. With 0 layers
         the tree state is the embeddings themselves.
-    decoder_width, decoder_heads, decoder_layers : int
     feedforward : int
         Hidden features of every feed-forward block, as a multiple of the block's width.
     max_length : int
         Longest program.
-
-    Raises
-    ------
-    ValueError
-        If `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is not a multiple of its
-        heads, or `n_latents` is not 1 with ``"descriptions"``.
     """
 
     encoder: str = "rows"
@@ -105,10 +101,7 @@ class GeneratorConfig:
 def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a `GeneratorConfig` in a file, without fields that only older versions had.
 
-    Raises
-    ------
-    ValueError
-        If the weights are of a network that no longer exists.
+    Raises ValueError if the weights are of a network that no longer exists.
     """
     fields = dict(written)
     for name, supported in (("input_encoding", "float"), ("remainders", False)):

@@ -177,7 +177,6 @@ class Decoder(nn.Module):
         ----------
         previous, parents, siblings : Tensor of shape (D, K, L), int64
             Token before each position, and the tree state at it.
-        memory : Memory
         cache : Cache, optional
             Keys and values of earlier positions. If it is given, L is 1 and the position is the next one,
             whose keys and values are added; otherwise the L positions are the first ones.

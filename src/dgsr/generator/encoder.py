@@ -20,9 +20,7 @@ def standardise(y: Tensor) -> Tensor:
 class Encoder(nn.Module):
     """Set transformer over the rows (x_i, y_i) of a data set.
 
-    References
-    ----------
-    Lee et al., ICML 2019; Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Instantiation".
+    Reference: Lee et al., ICML 2019; Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Instantiation".
     """
 
     def __init__(self, config: GeneratorConfig, n_variables: int) -> None:
@@ -51,7 +49,6 @@ class Encoder(nn.Module):
         X : Tensor of shape (D, N, C), float64
             C is the number of variables of the library; the data have the first `n_variables` of them.
         y : Tensor of shape (D, N), float64
-        n_variables : int
 
         Returns
         -------

@@ -32,23 +32,17 @@ class LogProbs(NamedTuple):
 class Generator(nn.Module):
     """Encoder and decoder over the tokens of one library.
 
+    Raises ValueError if `constraints` allow longer programs than `config` has positions for.
+
+    Reference: Holt, Qian, van der Schaar, ICLR 2023, section 3 and appendix "DGSR Instantiation".
+
     Parameters
     ----------
     library : Library
         Its number of variables is the largest that data may have; data with fewer use the first ones.
         `with_variables` allows more, except with the encoder ``"rows"``.
-    config : GeneratorConfig
     constraints : Constraints
         Constraints on the sampled programs; they are part of the distribution.
-
-    Raises
-    ------
-    ValueError
-        If `constraints` allow longer programs than `config` has positions for.
-
-    References
-    ----------
-    Holt, Qian, van der Schaar, ICLR 2023, section 3 and appendix "DGSR Instantiation".
     """
 
     def __init__(self, library: Library, config: GeneratorConfig, constraints: Constraints) -> None:
@@ -109,10 +103,8 @@ class Generator(nn.Module):
     def with_variables(self, n_variables: int) -> Generator:
         """Return this generator, with shared weights, for data of more columns (P3 of the paper).
 
-        Raises
-        ------
-        ValueError
-            If the encoder is ``"rows"``, whose number of variables is fixed, and that is too small.
+        Raises ValueError if the encoder is ``"rows"``, whose number of variables is fixed, and that is too
+        small.
         """
         if n_variables <= self.library.n_variables:
             return self
@@ -148,21 +140,14 @@ class Generator(nn.Module):
     def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
         """Encode one data set of a user.
 
+        Raises ValueError if `X` has more columns than the generator knows.
+
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
         y : ndarray of shape (n_samples,)
         seed : int
             Seed of the sample of rows that is read where there are more than `config.max_rows`.
-
-        Returns
-        -------
-        Encoding
-
-        Raises
-        ------
-        ValueError
-            If `X` has more columns than the generator knows.
         """
         n_features = X.shape[1]
         known = self.library.n_variables
@@ -230,11 +215,6 @@ class Generator(nn.Module):
         tokens : ndarray of shape (D K, max_length), int64
             Data set by data set, in the order of `Samples`.
         lengths : ndarray of shape (D K,), int64
-        grammar : Grammar
-
-        Returns
-        -------
-        LogProbs
         """
         n_datasets, n_tokens = len(encoding), len(self.library)
         longest = int(lengths.max())
@@ -274,12 +254,6 @@ class Generator(nn.Module):
         ----------
         X : ndarray of shape (n_samples, n_features)
         y : ndarray of shape (n_samples,)
-        n : int
-        random_state : int
-
-        Returns
-        -------
-        Population
         """
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         state = new_state(random_state)

@@ -46,7 +46,6 @@ def vanilla_policy_gradient(log_probs: Tensor, rewards: Tensor, baseline: float 
     Parameters
     ----------
     log_probs, rewards : Tensor of shape (D, K)
-    baseline : float or Tensor that broadcasts to (D, K)
     """
     return -((rewards - baseline) * log_probs).mean()
 

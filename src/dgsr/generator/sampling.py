@@ -36,18 +36,11 @@ def sample_programs(
 
     Parameters
     ----------
-    decoder : Decoder
     encoding : Encoding
         Encoding of D data sets; rows ``j * n_per_dataset`` to ``(j + 1) * n_per_dataset`` of the result are
         drawn for data set j.
-    n_per_dataset : int
-    grammar : Grammar
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
-
-    Returns
-    -------
-    Samples
     """
     n_programs = len(encoding) * n_per_dataset
     draws = Draws(

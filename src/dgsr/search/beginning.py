@@ -18,8 +18,6 @@ def begin_with_programs(search: Search, programs: Population, is_allowed: np.nda
 
     Parameters
     ----------
-    search : Search
-    programs : Population
     is_allowed : ndarray of shape (n_programs,), bool
         Whether each meets the constraints. The others are evaluated, too, but do not breed.
     """
@@ -35,7 +33,6 @@ def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
 
     Parameters
     ----------
-    search : Search
     saved : dict
         The state of a search, whose data and settings may differ from those of this one. Its programs are
         evaluated again, without those that are now forbidden. Programs that are too long for the archive stay

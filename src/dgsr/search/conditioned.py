@@ -44,7 +44,6 @@ class ConditionedGenerator:
         The library of the programs, whose tokens are the first tokens of the generator's library.
     grammar : Grammar
         The constraints, as a table over the generator's tokens.
-    config : SearchConfig
     seed : int
         Seed of the choice of rows that the encoder reads.
     """

@@ -42,14 +42,6 @@ _THOROUGH_COST = 60
 class Evaluation(ABC):
     """Evaluation of programs on a data set, which counts them and enters the best ones into an archive.
 
-    Parameters
-    ----------
-    data : DataSet
-    library : Library
-    constraints : Constraints
-    config : SearchConfig
-    budget : Budget
-
     Attributes
     ----------
     archive : ParetoArchive
@@ -101,7 +93,6 @@ class Evaluation(ABC):
 
         Parameters
         ----------
-        population : Population
         n_new : int
             Number of newcomers, which stand first in `population`; the constants of the others have been
             fitted before. The constants of all newcomers are fitted from two starts, those of the best ones

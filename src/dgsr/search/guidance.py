@@ -21,7 +21,6 @@ class Guidance:
     ----------
     grammar : Grammar
         The constraints, and the weights of the tokens.
-    library : Library
     probabilities : ndarray of shape (n_operators + 1, n_tokens), optional
         Probabilities of children given their parent, which is an operator or, in the last row, none; see
         `dgsr.generator.generator.Generator.guide_probabilities`. Without them the weights have their

@@ -382,7 +382,6 @@ def _advanced(
         The arguments of `Search`.
     pid : int
         Id of the process of the fit.
-    state : dict
     n_rounds : int
         Most rounds.
     n_evaluations, seconds : int, float

@@ -32,10 +32,6 @@ class Proposals:
     ----------
     generator : Generator or None
         None means random programs alone.
-    data : DataSet
-    grammar : Grammar
-    evaluation : Evaluation
-    config : SearchConfig
     restarts : Restarts
         Its number of restarts decides on the shares of samples and of the guide.
     state : ndarray of 4 uint64

@@ -24,17 +24,7 @@ _MOST_ENTRIES = 20_000
 
 
 class SearchRecord:
-    """The archive of a search, the formulas that are too long for it, the budget and the history.
-
-    Parameters
-    ----------
-    data : DataSet
-    library : Library
-    grammar : Grammar
-    constraints : Constraints
-    config : SearchConfig
-    budget : Budget
-    """
+    """The archive of a search, the formulas that are too long for it, the budget and the history."""
 
     def __init__(
         self,

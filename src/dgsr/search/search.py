@@ -66,14 +66,11 @@ class Search(FindingSearch):
         The data; y must vary.
     library : Library
         The library over the features of the data. Its tokens are the first tokens of the generator's library.
-    constraints : Constraints
-    config : SearchConfig
     generator : Generator or None
         It is not changed; a copy of its decoder is refined where the configuration asks for it. None means
         genetic programming alone, with random programs instead of samples.
     engine : str or Engine
         ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
-    seed : int
     budget : Budget, optional
         The budget that the search shares with others; by default that of the configuration.
     """

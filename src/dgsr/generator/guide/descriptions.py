@@ -241,10 +241,6 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     ----------
     X : Tensor of shape (D, N, C), float64
     y : Tensor of shape (D, N), float64
-
-    Returns
-    -------
-    Descriptions
     """
     x = X.transpose(-1, -2).contiguous()  # (D, C, N)
     n, n_columns = x.shape[-1], x.shape[-2]

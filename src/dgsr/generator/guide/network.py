@@ -59,10 +59,6 @@ class DescriptionEncoder(nn.Module):
     """Maps descriptions to a vector of the table and a vector of each column.
 
     None depends on the order of the rows, and the vector of a column does not depend on the order of columns.
-
-    Parameters
-    ----------
-    config : GeneratorConfig
     """
 
     def __init__(self, config: GeneratorConfig) -> None:
@@ -82,7 +78,6 @@ class DescriptionEncoder(nn.Module):
         X : Tensor of shape (D, N, C), float64
             Columns from `n_variables` on are ignored.
         y : Tensor of shape (D, N), float64
-        n_variables : int
 
         Returns
         -------

@@ -36,16 +36,12 @@ _ENGINES: dict[str, Callable[[EvolutionConfig | None], Engine]] = {
 def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> Engine:
     """Return a genetic programming engine.
 
+    Raises ValueError if `engine` is neither.
+
     Parameters
     ----------
     engine : {"compiled", "deap"} or object
         An object with the method `evolve` is returned itself; it has its own config.
-    config : EvolutionConfig, optional
-
-    Raises
-    ------
-    ValueError
-        If `engine` is neither.
     """
     if isinstance(engine, str) and engine in _ENGINES:
         return _ENGINES[engine](config)

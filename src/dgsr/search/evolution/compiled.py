@@ -13,12 +13,7 @@ from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, 
 
 
 class CompiledEvolution:
-    """Genetic programming in compiled code (`dgsr.kernels.evolve`).
-
-    Parameters
-    ----------
-    config : EvolutionConfig, optional
-    """
+    """Genetic programming in compiled code (`dgsr.kernels.evolve`)."""
 
     def __init__(self, config: EvolutionConfig | None = None):
         self.config = EvolutionConfig() if config is None else config
@@ -68,10 +63,7 @@ def random_population(
 
     The parameters are those of `dgsr.kernels.growth.fill_with_random_programs`.
 
-    Raises
-    ------
-    ValueError
-        If the constraints leave no program.
+    Raises ValueError if the constraints leave no program.
     """
     n_constants = grammar.max_constants if library.has_constants else 0
     population = Population.empty(n_programs, library, grammar.max_length, n_constants)

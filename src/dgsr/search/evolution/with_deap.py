@@ -40,7 +40,6 @@ class DeapEvolution:
 
     Parameters
     ----------
-    config : EvolutionConfig, optional
     configure : callable, optional
         A function that is called with the toolbox and the primitive set before the evolution, to register the
         user's own operators: ``select``, ``mate``, ``mutate`` and ``clone``; ``grow``, which writes the
