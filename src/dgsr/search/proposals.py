@@ -14,7 +14,7 @@ from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import Evaluation
 from dgsr.search.evolution import random_population
-from dgsr.search.guidance import Guidance
+from dgsr.search.guidance import guided_grammars
 from dgsr.search.restarts import Restarts
 
 if TYPE_CHECKING:
@@ -58,12 +58,13 @@ class Proposals:
         if generator is not None:
             self.conditioned = ConditionedGenerator(generator, data, self._library, grammar, config, seed)
             probabilities = generator.guide_probabilities(self.conditioned.encoding)
-        self.guidance = Guidance(grammar, self._library, probabilities)
+        self._has_guide = probabilities is not None
+        self._grammars = guided_grammars(grammar, self._library, probabilities)
 
     @property
     def grammar(self) -> Grammar:
         """The grammar by whose weights programs are grown and mutated in this round."""
-        return self.guidance.grammar(self._restarts.n)
+        return self._grammars[self._restarts.n % len(self._grammars)]
 
     def new(self, n: int, should_stop: Callable[[], bool]) -> list[Population]:
         """Return populations of new programs, samples of the generator first and then random ones.
@@ -104,7 +105,7 @@ class Proposals:
         if self.conditioned is None:
             return False
         if self._config.refine == "auto":
-            return not (self.guidance.has_guide and self._config.evolution.generations)
+            return not (self._has_guide and self._config.evolution.generations)
         return bool(self._config.refine)
 
     @property
