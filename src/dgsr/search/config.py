@@ -15,10 +15,8 @@ class SearchConfig:
 
     Parameters
     ----------
-    max_evaluations : int
-        Most equations to evaluate on the data set.
-    max_time : float or None
-        Most seconds to search; None means no limit.
+    max_evaluations, max_time : int, float or None
+        Most equations to evaluate on the data set, and most seconds to search.
     tolerance : float
         NMSE of an exact fit, at which the search stops.
     batch_size : int
@@ -27,8 +25,7 @@ class SearchConfig:
         Objective by which the decoder is refined: priority queue training, risk-seeking or vanilla policy
         gradient.
     refine : bool or "auto"
-        Whether the decoder is refined. ``"auto"`` refines it unless a guide of the generator drives
-        evolution, where refinement took time and found no more laws.
+        Whether the decoder is refined. ``"auto"`` refines it unless a guide drives evolution.
     queue_size : int
         Number of the best programs so far that ``pqt`` trains on: q of the paper.
     epsilon : float
@@ -39,8 +36,7 @@ class SearchConfig:
         Weight of the hierarchical entropy term, and its decay from token to token.
     patience : int
         Rounds without a better program after which the search restarts, with the pre-trained weights of the
-        decoder and without queue and population; the Pareto front remains. 0 means never. One is enough
-        because newcomers join every round; with three there were fewer restarts and fewer laws were found.
+        decoder and without queue and population; 0 means never. With three fewer laws were found.
     gain : float
         Share by which a round must lower the NMSE to count as better, in libraries with constants.
     n_joined : int
@@ -53,18 +49,13 @@ class SearchConfig:
         Share of the first programs of a round that are the best ones of the last round. Their fitted
         constants cannot be sampled, and a long law takes more generations than a round has.
     look_up : bool
-        Whether finders are called. In libraries without constants exact search finds laws and repairs near
-        misses. In libraries with constants laws of two simple terms are compared exhaustively, and common
-        forms and quotients of polynomials are fitted.
+        Whether finders (`dgsr.finders`) are called.
     symmetries : bool
         Whether, with `look_up` and in libraries with constants, the law is searched among the fewer columns
         to which symmetries reduce the table.
     random_share : float or None
         Share of the new programs of a round that are random; the others are sampled. Random programs reach
-        laws of low probability under the generator, and take no time. None means 0.8, and in libraries with
-        constants 0.5 before and 0.9 after the first restart.
-    evolution : EvolutionConfig
-        Settings of the genetic programming component.
+        laws of low probability under the generator. None means the share of `dgsr.search.evaluation`.
     """
 
     max_evaluations: int = 2_000_000

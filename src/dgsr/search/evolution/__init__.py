@@ -34,15 +34,7 @@ _ENGINES: dict[str, Callable[[EvolutionConfig | None], Engine]] = {
 
 
 def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> Engine:
-    """Return a genetic programming engine.
-
-    Raises ValueError if `engine` is neither.
-
-    Parameters
-    ----------
-    engine : {"compiled", "deap"} or object
-        An object with the method `evolve` is returned itself; it has its own config.
-    """
+    """Return the engine with a name, or `engine` itself, which has its own config; ValueError for others."""
     if isinstance(engine, str) and engine in _ENGINES:
         return _ENGINES[engine](config)
     if not isinstance(engine, str) and callable(getattr(engine, "evolve", None)):
