@@ -23,13 +23,13 @@ from dgsr.finders import Budget, find_symmetries
 from dgsr.fitting import (
     WITHOUT_OUTLIERS,
     Beginning,
-    Demands,
     Last,
     LastFit,
     Loss,
     Outcome,
     Passes,
     check_loss,
+    demanded,
     outlying_rows,
     planned,
 )
@@ -320,8 +320,7 @@ class DGSRRegressor(FittedRegressor):
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
         settings = flat(self.get_params(deep=False))
-        demands = Demands.of(settings["required"], settings["forbidden"], library, names, settings["nested"])
-        self.library_ = demands.library
+        self.library_, constraints = demanded(settings, library, names)
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
         shown = counted[sampled_rows(len(counted))]  # for `report`
@@ -335,7 +334,9 @@ class DGSRRegressor(FittedRegressor):
         self.random_state_ = begin.random_state
         data = X, y, sample_weight
         budget = Budget(int(self.max_evaluations), self.max_time, started, n_targets)
-        searches = planned(settings, data, names, demands, begin, budget, self._resolve_generator)
+        searches = planned(
+            settings, data, names, self.library_, constraints, begin, budget, self._resolve_generator
+        )
         with budget.interrupts:
             try:
                 self._run(searches, begin.search, data)

@@ -54,11 +54,6 @@ class Checkpoint:
     Raises ValueError if the file is no checkpoint, is damaged, or was written by another version of dgsr.
     Raises OSError if the file cannot be written.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file that may be written; where it exists, one that a fit wrote.
-
     Attributes
     ----------
     states : list of dict
@@ -108,15 +103,7 @@ class Checkpoint:
     def claim(
         self, random_state: int, parameters: Mapping[str, Any], table: Sequence[np.ndarray | None]
     ) -> None:
-        """Claim the file for a fit; ValueError if it holds another one.
-
-        Parameters
-        ----------
-        parameters : mapping of str to object
-            The parameters of the estimator, with library and generator as objects.
-        table : sequence of ndarray or None
-            Inputs, targets and weights.
-        """
+        """Claim the file for a fit, by its settings and its table; ValueError if it holds another one."""
         known = {name: _text(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
         known |= {"random_state": str(random_state), "table": _digest(table)}
         known["selection"] = str(parameters["selection"] == "holdout")  # only this rule holds rows out
@@ -151,15 +138,10 @@ class Checkpoint:
         """
         if not at_once and time.monotonic() - self._written < _SECONDS:
             return
-        arrays: dict[str, np.ndarray] = {}
-        plain: dict[str, Any] = {}
         self.states = states()
-        for n, state in enumerate(self.states):
-            for path, value in _leaves(state, str(n)):
-                if isinstance(value, np.ndarray):
-                    arrays[path] = value
-                else:
-                    plain[path] = value.item() if isinstance(value, np.generic) else value
+        leaves = [leaf for n, state in enumerate(self.states) for leaf in _leaves(state, str(n))]
+        arrays = {path: value for path, value in leaves if isinstance(value, np.ndarray)}
+        plain = {path: _plain(value) for path, value in leaves if path not in arrays}
         header = {
             "kind": _KIND,
             "version": __version__,
@@ -243,6 +225,10 @@ def _digest(arrays: Sequence[np.ndarray | None]) -> str:
             found.update(f"{array.dtype} {array.shape}".encode())
             found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -37,25 +37,12 @@ def initial_programs(
 ) -> tuple[Initial | None, Constraints]:
     """Return formulas as programs of a search, and constraints with room for their constants.
 
+    The formulas are without scale and offset, which a search fits to every program of a library with
+    constants, and None if there are none. A name that is no column is a constant that is fitted.
+
     Raises ValueError if a formula cannot be read or cannot be written in the library, has no column, divides
     by the number 0, is too long, has a forbidden column, lacks a required token, breaks a limit of `nested`
     or a rule of units. The message names the formula and the place in its text.
-
-    Parameters
-    ----------
-    formulas : sequence of str or Expression, or None
-        A name that is no column is a constant that is fitted.
-    feature_names : sequence of str or None
-        Names of the columns; x1 .. xd by default.
-    coordinates : Coordinates
-        The coordinates of the search.
-
-    Returns
-    -------
-    Initial or None
-        The formulas without scale and offset, which a search fits to every program of a library with
-        constants; None if there are no formulas.
-    Constraints
     """
     names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
     found = []

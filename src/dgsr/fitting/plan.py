@@ -17,7 +17,6 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget
 from dgsr.fitting.beginning import OTHER_DATA, Beginning
-from dgsr.fitting.demands import Demands
 from dgsr.fitting.ending import Rules
 from dgsr.fitting.initial import Initial, initial_programs
 from dgsr.fitting.losses import near_neighbours
@@ -37,7 +36,8 @@ def planned(
     parameters: Mapping[str, Any],
     data: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     feature_names: Sequence[str] | None,
-    demands: Demands,
+    library: Library,
+    constraints: Constraints,
     begin: Beginning,
     budget: Budget,
     choose_generator: Callable[[Constraints, int], Generator | None],
@@ -49,19 +49,20 @@ def planned(
     Parameters
     ----------
     parameters : mapping of str to object
-        The parameters of the estimator.
+        The settings of the estimator by `flat`.
     data : tuple of (X, y, sample_weight)
         Arrays of shapes (n_samples, n_features) and (n_samples,); the weights may be None.
-    demands : Demands
-        The user's demands on formulas, with the library.
+    library, constraints
+        The results of `demanded`.
     budget : Budget
         The budget of the fit, whose clock is stopped while packages are loaded and kernels compiled.
     choose_generator : callable
         A function that returns the generator for constraints and a seed.
     """
-    library = demands.library
-    with_origins = _can_have_origins(parameters, demands)
-    with_scales = library.has_constants and not _is_limited("mul", demands)
+    # Constraints and units may not allow x - 1990 in place of a column x.
+    has_units = parameters["units"] is not None and parameters["unitless_constants"]
+    with_origins = can_have_origins(library) and not has_units and not _is_limited("sub", constraints)
+    with_scales = library.has_constants and not _is_limited("mul", constraints)
     if begin.coordinates is not None:
         has_origins = bool(begin.coordinates.origins.any())
         has_scales = bool((begin.coordinates.scales != 1.0).any())
@@ -82,14 +83,8 @@ def planned(
     )
     with budget.stopped_clock():  # reading units loads pint
         units = _units(parameters, feature_names, library.n_variables)
-    constraints = Constraints(
-        min_length=parameters["min_length"],
-        max_length=parameters["max_length"],
-        forbidden_columns=demands.forbidden_columns,
-        required=demands.required,
-        nested=demands.nested,
-        units=units,
-    )
+    lengths = {name: parameters[name] for name in ("min_length", "max_length")}
+    constraints = replace(constraints, units=units, **lengths)
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
     )
@@ -129,12 +124,6 @@ def planned(
     )
 
 
-def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
-    """Return whether constraints and units allow x - 1990 in place of a column x."""
-    has_units = parameters["units"] is not None and parameters["unitless_constants"]
-    return can_have_origins(demands.library) and not has_units and not _is_limited("sub", demands)
-
-
 def _without_idle_columns(
     constraints: Constraints, library: Library, data: DataSet, initial: Initial | None
 ) -> Constraints:
@@ -151,9 +140,9 @@ def _without_idle_columns(
     return replace(constraints, forbidden_columns=tuple(sorted(unwanted.union(forbidden))))
 
 
-def _is_limited(operator: str, demands: Demands) -> bool:
+def _is_limited(operator: str, constraints: Constraints) -> bool:
     """Return whether a limit of `nested` restricts how often an operator may occur below another one."""
-    return any(inner == operator and most is not None for _, inner, most in demands.nested)
+    return any(inner == operator and most is not None for _, inner, most in constraints.nested)
 
 
 def _units(

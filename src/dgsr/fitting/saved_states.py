@@ -19,13 +19,7 @@ _LARGEST = 2**63 - 1
 
 
 def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: int) -> None:
-    """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`.
-
-    Parameters
-    ----------
-    n_islands : int
-        Number of islands of the search, if it has any.
-    """
+    """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
     alone = {name: value for name, value in fresh.items() if name != "islands"}
     islands: Any = state.get("islands", {})
     of_whole = {name: value for name, value in state.items() if name != "islands"}

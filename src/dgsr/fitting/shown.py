@@ -24,14 +24,8 @@ class Shown:
     def best(self, archive: ParetoArchive) -> tuple[Population, float]:
         """Return the program that fits the rows of the search best, and its NMSE on all rows.
 
-        Programs that are not finite on all rows are skipped.
-
-        Returns
-        -------
-        Population
-            One program in the coordinates of the search, or none.
-        float
-            Its NMSE, inf if there is none.
+        It is a population of one, in the coordinates of the search. Programs that are not finite on all rows
+        are skipped; if there is no other one, the population is empty and the NMSE infinite.
         """
         programs, known = archive.population(), {}
         found = programs[:0], np.inf
