@@ -37,37 +37,24 @@ _ATTRIBUTES = {
     "loss_": str,
 }
 
-# Largest size of a file that is read, in bytes; no fit reaches it.
-_MAX_BYTES = 1 << 28
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
 _MAX_HEADER = 1 << 25
-# Most tokens of a program that is read; no fit reaches it.
+# Largest numbers of bytes, of tokens of a program and of variables that are read; no fit reaches them.
+_MAX_BYTES = 1 << 28
 _MAX_LENGTH = 10_000
-# Most variables of a library that is read; no fit reaches it.
 _MAX_VARIABLES = 1_000_000
-
-_LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
 
 def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     """Write a fitted estimator to a file; an existing file is replaced in one step.
 
+    `target` is the name of the target, which `dgsr show` prints; `load` sets `target_name_` to it. A warning
+    names the parameters that are objects (a generator, an engine, a callback, a RandomState). They are not
+    saved, and have their defaults in the estimator that `load` returns.
+
     Raises ValueError if the library has a user's own operator, which is code and cannot be in a file, if the
     history is too long for a file, or if a parameter has an invalid value. Raises OSError if the file cannot
     be written; an existing file is then unchanged.
-
-    Parameters
-    ----------
-    regressor : DGSRRegressor
-        A fitted estimator.
-    target : str, default="y"
-        Name of the target, which `dgsr show` prints; `load` sets `target_name_` to it.
-
-    Warns
-    -----
-    UserWarning
-        If a parameter is an object (a generator, an engine, a callback, a RandomState). It is not saved, and
-        has its default in the estimator that `load` returns.
     """
     regressor._validate_params()  # they may have been set since the fit, and `load` would reject bad ones
     front = regressor.pareto_front_
@@ -280,7 +267,7 @@ def _entry(mapping: dict[str, Any], name: str, *kinds: type) -> Any:
 
 def _number(mapping: dict[str, Any], name: str) -> float:
     value = _entry(mapping, name, int, float)
-    if not abs(value) <= _LARGEST_NUMBER:  # also nan, and integers that exceed a float
+    if not abs(value) <= np.finfo(np.float64).max:  # also nan, and integers that exceed a float
         raise ValueError(f"{name} is {value}")
     return value
 

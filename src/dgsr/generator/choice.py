@@ -15,10 +15,7 @@ from dgsr.reporting.warning import warn_caller
 
 
 def _loaded(name_or_path: str | Path) -> Generator:
-    """Return a generator from its files, from a cache where they have not changed.
-
-    Searches do not change it, since they refine a copy.
-    """
+    """Return a generator from its files, from a cache where they have not changed."""
     folder = folder_of(name_or_path).resolve()
     file = folder / WEIGHTS
     return _read(folder, file.stat().st_mtime_ns if file.is_file() else 0)
@@ -68,13 +65,9 @@ def choose_generator(
     Parameters
     ----------
     chosen : str, Path or Generator
-        ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning),
-        ``"untrained"``, the name of a shipped generator, a folder, or a generator itself, whose name is then
-        ``"given"``.
-    constraints : Constraints
-        Limits of the programs of the search, for which an untrained generator is made.
-    seed : int
-        Seed of the weights of an untrained generator.
+        ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning), ``"untrained"``
+        (with weights drawn by `seed`, for programs within the constraints), the name of a shipped generator,
+        a folder, or a generator itself, whose name is then ``"given"``.
     """
     if chosen == "auto":
         found = find_generator(library)

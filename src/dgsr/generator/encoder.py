@@ -42,17 +42,9 @@ class Encoder(nn.Module):
         self.out_norm = nn.LayerNorm(width)
 
     def forward(self, X: Tensor, y: Tensor, n_variables: int) -> Tensor:
-        """Encode data sets.
+        """Encode data sets X (D, N, C) and y (D, N), float64, to (D, S, encoder_width).
 
-        Parameters
-        ----------
-        X : Tensor of shape (D, N, C), float64
-            C is the number of variables of the library; the data have the first `n_variables` of them.
-        y : Tensor of shape (D, N), float64
-
-        Returns
-        -------
-        Tensor of shape (D, S, encoder_width)
+        C is the number of variables of the library; the data have the first `n_variables` of them.
         """
         if self.standardised:
             y = standardise(y)

@@ -52,9 +52,7 @@ class Generator(nn.Module):
                 f"max_length={constraints.max_length} of the constraints must be at most the network's, "
                 f"{config.max_length}; use config.with_max_length."
             )
-        self.library = library
-        self.config = config
-        self.constraints = constraints
+        self.library, self.config, self.constraints = library, config, constraints
         self.encoder: DescriptionEncoder | Encoder
         self.guide: Guide | None = None
         if config.encoder == "descriptions":
@@ -88,10 +86,8 @@ class Generator(nn.Module):
         Weights are valid only for the inputs of their training; see `dgsr.generator.config.INPUT_LAYOUT`.
         """
         n_tokens = self.decoder.tokens.num_embeddings - 1  # columns have no embeddings
-        names = dict(self.encoder.input_names)
-        names["token"] = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
-        names["state of the tree"] = ("parent", "sibling")
-        return names
+        tokens = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
+        return {**self.encoder.input_names, "token": tokens, "state of the tree": ("parent", "sibling")}
 
     def refinable_copy(self) -> Generator:
         """Return a generator that shares this frozen encoder and has its own copy of the decoder."""
@@ -125,29 +121,15 @@ class Generator(nn.Module):
         return self.constraints.grammar(self.library, n_variables)
 
     def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int) -> Encoding:
-        """Encode D data sets.
-
-        Parameters
-        ----------
-        X : ndarray of shape (D, N, C), float64
-        y : ndarray of shape (D, N), float64
-        n_variables : int
-            Number of columns of `X` that are read, from the first on.
-        """
+        """Encode D data sets, by the first `n_variables` columns of `X` (D, N, C) and `y` (D, N), float64."""
         return Encoding(self.encoder(*self._on_device(X, y), n_variables))
 
     @torch.inference_mode()
     def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
-        """Encode one data set of a user.
+        """Encode one data set of a user, `X` (n_samples, n_features) and `y` (n_samples,).
 
-        Raises ValueError if `X` has more columns than the generator knows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-        seed : int
-            Seed of the sample of rows that is read where there are more than `config.max_rows`.
+        If there are more rows than `config.max_rows`, `seed` is that of the sample that is read. Raises
+        ValueError if `X` has more columns than the generator knows.
         """
         n_features = X.shape[1]
         known = self.library.n_variables
@@ -166,19 +148,11 @@ class Generator(nn.Module):
 
     @torch.inference_mode()
     def guide_probabilities(self, encoding: Encoding) -> np.ndarray | None:
-        """Return the probabilities of tokens under each parent in the law of a data set.
+        """Return the probabilities of tokens under each parent in the law of one encoded data set.
 
-        Parameters
-        ----------
-        encoding : Encoding
-            The encoding of one data set.
-
-        Returns
-        -------
-        ndarray of shape (n_operators + 1, n_tokens) or None
-            The parents are the operators and, in the last row, the root. Operators that the generator does
-            not know and variables that the data do not have are 0. The result is None for a generator without
-            a guide.
+        They are of shape (n_operators + 1, n_tokens), or None for a generator without a guide. The parents
+        are the operators and, in the last row, the root. Operators that the generator does not know and
+        variables that the data do not have are 0.
         """
         if self.guide is None:
             return None
@@ -210,8 +184,6 @@ class Generator(nn.Module):
 
         Parameters
         ----------
-        encoding : Encoding
-            Encoding of the D data sets.
         tokens : ndarray of shape (D K, max_length), int64
             Data set by data set, in the order of `Samples`.
         lengths : ndarray of shape (D K,), int64
@@ -248,13 +220,7 @@ class Generator(nn.Module):
         return Population(self.library, tokens, lengths, np.ones((len(lengths), width)))
 
     def sample(self, X: np.ndarray, y: np.ndarray, n: int, random_state: int = 0) -> Population:
-        """Draw `n` programs for a data set.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-        """
+        """Draw `n` programs for a data set, `X` (n_samples, n_features) and `y` (n_samples,)."""
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         state = new_state(random_state)
         encoding = self.encode_dataset(X, y, random_state)

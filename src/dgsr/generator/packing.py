@@ -67,15 +67,10 @@ def pack_decoder(decoder: Decoder, memory: Memory) -> list[DecoderWeights]:
     """Return the weights of a decoder for each data set of a memory."""
     layers = _pack_layers(decoder.layers, decoder.positions.embedding_dim)
     tree_layers = _pack_layers(decoder.tree_layers, decoder.tree_positions.embedding_dim)
-    return [
-        DecoderWeights(
-            _pack_embeddings(decoder, memory, j),
-            tree_layers,
-            layers,
-            _pack_attention(decoder.layers, memory, j),
-        )
-        for j in range(len(memory.tokens))
-    ]
+    of_datasets = range(len(memory.tokens))
+    embeddings = [_pack_embeddings(decoder, memory, j) for j in of_datasets]
+    attention = [_pack_attention(decoder.layers, memory, j) for j in of_datasets]
+    return [DecoderWeights(embeddings[j], tree_layers, layers, attention[j]) for j in of_datasets]
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -116,9 +111,8 @@ def _pack_attention(layers: nn.ModuleList, memory: Memory, j: int) -> CrossAtten
     """Return the attention of decoder layers to data set `j` of a memory."""
     own: list[Any] = list(layers)
     attentions = [layer.attention for layer in own]
-    merged = [
-        (k[j].transpose(0, 1).flatten(1), v[j].transpose(0, 1).flatten(1)) for k, v in memory.keys_values
-    ]
+    keys = [key[j].transpose(0, 1).flatten(1) for key, _ in memory.keys_values]
+    values = [value[j].transpose(0, 1).flatten(1) for _, value in memory.keys_values]
     return CrossAttention(
         norm=_stacked([_norm(layer.norm) for layer in own]),
         query=_stacked([a.query.weight.T for a in attentions]),
@@ -126,8 +120,8 @@ def _pack_attention(layers: nn.ModuleList, memory: Memory, j: int) -> CrossAtten
         out=_stacked([a.out.weight.T for a in attentions]),
         out_bias=_stacked([a.out.bias for a in attentions]),
         tree=_stacked([layer.tree.weight.T for layer in own]),
-        keys=_stacked([k for k, _ in merged]),
-        values=_stacked([v for _, v in merged]),
+        keys=_stacked(keys),
+        values=_stacked(values),
     )
 
 
