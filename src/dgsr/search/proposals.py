@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.search.conditioned import ConditionedGenerator
-from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import Evaluation
 from dgsr.search.evolution import random_population
 from dgsr.search.guidance import guided_grammars
@@ -43,20 +41,20 @@ class Proposals:
     def __init__(
         self,
         generator: Generator | None,
-        data: DataSet,
         grammar: Grammar,
         evaluation: Evaluation,
-        config: SearchConfig,
         restarts: Restarts,
         state: np.ndarray,
         seed: int,
     ) -> None:
-        self._library, self._evaluation, self._config = evaluation.library, evaluation, config
+        self._library, self._config, self._evaluation = evaluation.library, evaluation.config, evaluation
         self._restarts, self._state = restarts, state
         self.conditioned: ConditionedGenerator | None = None
         probabilities = None
         if generator is not None:
-            self.conditioned = ConditionedGenerator(generator, data, self._library, grammar, config, seed)
+            self.conditioned = ConditionedGenerator(
+                generator, evaluation.data, self._library, grammar, self._config, seed
+            )
             probabilities = generator.guide_probabilities(self.conditioned.encoding)
         self._has_guide = probabilities is not None
         self._grammars = guided_grammars(grammar, self._library, probabilities)

@@ -116,9 +116,8 @@ class Search:
         search_in = partial(_search_in_table, self) if config.symmetries else None
         self.scheduler = Scheduler(problem, self.budget, config.look_up, search_in)
         self.engine, self.state = get_engine(engine, config.evolution), new_state(seed)
-        self.proposals = Proposals(  # line 1
-            generator, data, self.grammar, self.evaluation, config, self.restarts, self.state, seed
-        )
+        parts = self.grammar, self.evaluation, self.restarts, self.state
+        self.proposals = Proposals(generator, *parts, seed)  # line 1
         self.conditioned = self.proposals.conditioned
         self.n_prepared = 0  # number of completed steps of those before the rounds
         self._n_new = 0  # programs that get a second start; none in a round without survivors

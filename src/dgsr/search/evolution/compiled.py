@@ -9,7 +9,7 @@ from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.kernels.evolve import vary
 from dgsr.kernels.growth import fill_with_random_programs
-from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
+from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evolved
 
 
 class CompiledEvolution:
@@ -29,10 +29,11 @@ class CompiledEvolution:
     ) -> tuple[Population, np.ndarray]:
         """See `Engine.evolve`."""
         config = self.config
-        for _ in range(config.generations if len(population) else 0):
+
+        def bred(parents: Population, of_parents: np.ndarray) -> tuple[Population, np.ndarray, np.ndarray]:
             offspring = vary(
-                population.arrays,
-                config.fitness(population, nmse),
+                parents.arrays,
+                config.fitness(parents, of_parents),
                 grammar,
                 float(config.crossover),
                 float(config.mutation),
@@ -40,14 +41,10 @@ class CompiledEvolution:
                 config.mutate_max_depth,
                 state,
             )
-            children = Population(population.library, *offspring.programs)
-            child_nmse = nmse[offspring.parents]
-            evaluate_changed(evaluate, children, child_nmse, offspring.changed)
-            keep_elites(config.elites, population, nmse, children, child_nmse)
-            population, nmse = children, child_nmse
-            if should_stop():
-                break
-        return population, nmse
+            children = Population(parents.library, *offspring.programs)
+            return children, of_parents[offspring.parents], offspring.changed
+
+        return evolved(config, population, nmse, evaluate, should_stop, bred)
 
 
 def random_population(

@@ -26,7 +26,7 @@ from dgsr.kernels.evolve import CONSTANT_SPREAD, NEGATION
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.growth import ATTEMPTS, NEW_CONSTANT
 from dgsr.kernels.random import next_uint64
-from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
+from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evolved
 
 if TYPE_CHECKING:
     from deap import base, gp
@@ -72,24 +72,18 @@ class DeapEvolution:
         """See `Engine.evolve`."""
         from deap import algorithms
 
-        config = self.config
         trees = _Trees(population, grammar)
         toolbox = self._toolbox(trees)
-        for _ in range(config.generations if len(population) else 0):
-            individuals = trees.from_population(population, nmse, config.fitness(population, nmse))
+
+        def bred(them: Population, of_them: np.ndarray) -> tuple[Population, np.ndarray, np.ndarray]:
+            individuals = trees.from_population(them, of_them, self.config.fitness(them, of_them))
             with _seeded(state):
                 selected = toolbox.select(individuals, len(individuals))
-                offspring = algorithms.varAnd(selected, toolbox, config.crossover, config.mutation)
-            children = trees.to_population(offspring)
-            parents = trees.to_population(selected)
-            child_nmse = np.array([parent.nmse for parent in selected])
-            changed = _differ(children, parents)
-            evaluate_changed(evaluate, children, child_nmse, changed)
-            keep_elites(config.elites, population, nmse, children, child_nmse)
-            population, nmse = children, child_nmse
-            if should_stop():
-                break
-        return population, nmse
+                offspring = algorithms.varAnd(selected, toolbox, self.config.crossover, self.config.mutation)
+            children, parents = trees.to_population(offspring), trees.to_population(selected)
+            return children, np.array([parent.nmse for parent in selected]), _differ(children, parents)
+
+        return evolved(self.config, population, nmse, evaluate, should_stop, bred)
 
     def _toolbox(self, trees: _Trees) -> base.Toolbox:
         from deap import base, gp, tools
