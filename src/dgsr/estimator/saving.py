@@ -29,14 +29,9 @@ FORMAT_VERSION = 2
 
 _KIND = "dgsr.DGSRRegressor"
 _ATTRIBUTES = {
-    "n_evaluations_": int,
-    "n_looks_": int,
-    "stop_reason_": str,
-    "generator_": str,
-    "n_features_in_": int,
-    "loss_": str,
+    **dict.fromkeys(("n_evaluations_", "n_looks_", "n_features_in_"), int),
+    **dict.fromkeys(("stop_reason_", "generator_", "loss_"), str),
 }
-
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
 _MAX_HEADER = 1 << 25
 # Largest numbers of bytes, of tokens of a program and of variables that are read; no fit reaches them.
@@ -201,17 +196,16 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     # The names are checked first: with one for every variable, the library cannot be larger than the file.
     names = [_names(of_one, n_features) for of_one in names]
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
-    handicaps = (
-        _floats(arrays, "handicaps", len(programs)) if "handicaps" in arrays else np.ones(len(programs))
-    )
+    n = len(programs)
+    handicaps = _floats(arrays, "handicaps", n) if "handicaps" in arrays else np.ones(n)
     if not (np.isfinite(handicaps) & (handicaps >= 1.0)).all():
         raise ValueError("handicaps are below 1 or not finite")
-    bits = _floats(arrays, "bits", len(programs)).tolist() if "bits" in arrays else [None] * len(programs)
+    bits = _floats(arrays, "bits", n).tolist() if "bits" in arrays else [None] * n
     if not all(own is None or np.isfinite(own) for own in bits):
         raise ValueError("bits are not finite")
-    units = header.get("units", [[]] * len(programs))  # units of constants; earlier versions had none
-    if not isinstance(units, list) or len(units) != len(programs):
-        raise ValueError(f"it has {len(programs)} programs and no units for each")
+    units = header.get("units", [[]] * n)  # units of constants; earlier versions had none
+    if not isinstance(units, list) or len(units) != n:
+        raise ValueError(f"it has {n} programs and no units for each")
     candidates = []
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)

@@ -26,9 +26,9 @@ class GeneratorConfig:
     """Every size of the conditional generator p_theta(f|D); ValueError for sizes that do not go together."""
 
     # "rows" is the paper's set transformer over the rows, with a fixed place for every variable.
-    # "descriptions" reads how well simple functions of the columns explain the target. The decoder then scores
-    # a variable by the vector of its column, so that one generator serves any number of variables, and a guide
-    # for evolution reads the same vectors; see `dgsr.generator.guide`.
+    # "descriptions" reads how well simple functions of the columns explain the target. The decoder then
+    # scores a variable by the vector of its column, so that one generator serves any number of variables, and
+    # a guide for evolution reads the same vectors; see `dgsr.generator.guide`.
     encoder: str = "rows"
     # Whether the encoder "rows" reads y itself ("raw"), or y with mean 0 and standard deviation 1
     # ("standardised"), which suits programs whose scale and offset are fitted.
