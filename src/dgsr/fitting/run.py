@@ -36,8 +36,6 @@ from dgsr.search import run as run_search
 # Reasons to stop after which the next pass follows; users never see the last one.
 _OUTLIERS = "outliers"
 _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
-# Fewest rows of which a quarter is two or more, so that rows can be held out.
-_FEWEST_TO_HOLD_OUT = 8
 # NMSE below which the kind of the noise is not tested, since hardly any is left.
 _NEARLY_EXACT = 1e-5
 # Share of the budget from which on no pass with relative errors begins, since it would be too short.
@@ -55,25 +53,8 @@ class _Outliers(Exception):
 class Passes:
     """The searches of one fit, and the best of their results.
 
-    Parameters
-    ----------
-    loss : str or callable
-        A name, a formula, or a function of targets and predictions.
-    make_search : callable
-        A function that returns a `Search` of `data`, a `DataSet`, and `budget`.
-    budget : Budget
-        The budget that all searches share.
-    initial : Initial or None
-        Programs with which every search that begins afresh starts.
-    checkpoint : Checkpoint or None
-        The file to which the searches are written, and from which they continue.
-
-    Attributes
-    ----------
-    outcome : Outcome or None
-        The best result so far; None before a pass has ended, or without a formula that is finite on all rows.
-    stop_reason : str
-        The reason why the last search ended.
+    `make_search` returns a `Search` of `data`, a `DataSet`, and `budget`, which all searches share. Each that
+    begins afresh starts with the `initial` programs.
     """
 
     def __init__(
@@ -89,8 +70,8 @@ class Passes:
         self.prepared, self._loss, self._make_search = prepared, loss, make_search
         self.budget, self._rules, self._initial, self._checkpoint = budget, rules, initial, checkpoint
         self._watch = Watch(prepared)
-        self.outcome: Outcome | None = None
-        self.stop_reason = "error"
+        self.outcome: Outcome | None = None  # the best so far, if a pass with a finite formula has ended
+        self.stop_reason = "error"  # why the last search ended
         self._passes: list[Begun] = []  # one for each pass; some passes share a search
         self._ended: list[dict[str, Any]] = []  # the states of the searches that are over
         self._is_weighed = False
@@ -166,7 +147,7 @@ class Passes:
         if self._rules.selection == "holdout" and outcome.front.held_out is None:
             n = len(self.prepared.data.y)
             are_few, mend = "There are too few different rows", "give 8 or more"
-            if n >= _FEWEST_TO_HOLD_OUT:
+            if n >= 8:  # a quarter of them is two or more
                 are_few, mend = f"The target differs in too few of the {n} rows", "give more such rows"
             yield (
                 f"{are_few} to hold some out, so the lowest loss chose the formula; {mend}, or choose "
