@@ -71,23 +71,13 @@ def prepare(
 ) -> Prepared:
     """Return the data of a fit, prepared for a search.
 
-    Parameters
-    ----------
-    X, y : ndarray of shape (n_samples, n_features), and (n_samples,)
-    sample_weight : ndarray of shape (n_samples,), optional
-        The weights of the rows, which must not be negative, nor all 0. Those of an integer type are counts: a
-        row of weight 2 is exactly the same as two equal rows.
-    with_scales, with_origins : bool
-        Whether columns of extreme scale are rescaled, and whether columns whose range is small beside their
-        values are measured from a number near them.
-    max_rows : int or None
-        Most rows of the search, drawn at random, those with large weights more often.
-    held_out : float
-        Share of the rows that is held out.
-    held_out_seed : int, optional
-        Seed of the rows that are held out, which is the same for successive fits; `seed` by default.
-    coordinates : Coordinates, optional
-        Coordinates of an earlier search that is continued; by default those of these data.
+    `X` is of shape (n_samples, n_features), `y` and the weights of (n_samples,). The weights must not be
+    negative, nor all 0; those of an integer type are counts: a row of weight 2 is exactly the same as two
+    equal rows. A share `held_out` of the rows is held out, by `held_out_seed`, which is the same for
+    successive fits, or by `seed`. The search has at most `max_rows`, drawn at random, those with large
+    weights more often. Columns of extreme scale are rescaled if `with_scales`, and those whose range is small
+    beside their values are measured from a number near them if `with_origins`, unless the `coordinates` of an
+    earlier search are given.
     """
     rows = Rows.joined(X, y, sample_weight)
     held_out_data = None

@@ -30,11 +30,9 @@ _KIND = "dgsr.checkpoint"
 _FORMAT = 10
 # Fewest seconds between two writes.
 _SECONDS = 3.0
-# Largest size of a file that is read, in bytes; no fit reaches it.
+# Largest numbers of bytes, of characters of the header and of searches that are read; no fit reaches them.
 _MAX_BYTES = 1 << 30
-# Longest header that is read, in characters; no fit reaches it.
 _MAX_HEADER = 1 << 27
-# Most searches in a file that is read; a fit has six at most.
 _MOST_SEARCHES = 10
 # Parameters that may differ in the fit that continues.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
@@ -53,20 +51,13 @@ class Checkpoint:
 
     Raises ValueError if the file is no checkpoint, is damaged, or was written by another version of dgsr.
     Raises OSError if the file cannot be written.
-
-    Attributes
-    ----------
-    states : list of dict
-        The last state of every search of the fit so far, in their order.
-    random_state : int or None
-        The random state of the fit in the file.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         check_writable(path)
-        self.states: list[State] = []
-        self.random_state: int | None = None
+        self.states: list[State] = []  # the last state of every search of the fit so far
+        self.random_state: int | None = None  # of the fit in the file
         self._identity: dict[str, str] = {}
         self._written = -np.inf
         if self.path.exists() and self.path.stat().st_size > 0:
@@ -132,10 +123,7 @@ class Checkpoint:
             ) from error
 
     def write(self, states: Callable[[], list[State]], at_once: bool = False) -> None:
-        """Write the states of all searches, unless the last write is recent and `at_once` is False.
-
-        If the file cannot be written, the search goes on with a warning.
-        """
+        """Write the states of all searches, unless the last write is recent and `at_once` is False."""
         if not at_once and time.monotonic() - self._written < _SECONDS:
             return
         self.states = states()

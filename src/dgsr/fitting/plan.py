@@ -41,20 +41,11 @@ def planned(
 ) -> Passes:
     """Return the searches of a fit, after compiling its kernels and claiming its checkpoint.
 
-    Raises ValueError if the units, the initial formulas, the generator or the checkpoint are unusable.
-
-    Parameters
-    ----------
-    parameters : mapping of str to object
-        The settings of the estimator by `flat`.
-    data : tuple of (X, y, sample_weight)
-        Arrays of shapes (n_samples, n_features) and (n_samples,); the weights may be None.
-    library, constraints
-        The results of `demanded`.
-    budget : Budget
-        The budget of the fit, whose clock is stopped while packages are loaded and kernels compiled.
-    choose_generator : callable
-        A function that returns the generator for constraints and a seed.
+    The `parameters` are settings of the estimator by `flat`, library and constraints those of `demanded`, and
+    the data are (X, y, sample_weight) of shapes (n_samples, n_features) and (n_samples,). The clock of the
+    budget is stopped while packages are loaded and kernels compiled. `choose_generator` returns the generator
+    for constraints and a seed. Raises ValueError if the units, the initial formulas, the generator or the
+    checkpoint are unusable.
     """
     # Constraints and units may not allow x - 1990 in place of a column x.
     has_units = parameters["units"] is not None and parameters["unitless_constants"]

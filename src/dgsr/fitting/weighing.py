@@ -23,16 +23,10 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
     rows, so that the weights are shares. The exponent with the shortest description of formula and residuals,
     over all programs, is returned; the formula of the lowest loss may overfit heavy rows.
 
-    Reference: Harvey, 1976 (multiplicative heteroscedasticity).
+    The `rows` have the weights that were given, the `programs` are the front of a search in its coordinates,
+    and `precision`, (n_rows,), has the factors of the squared residuals by the loss of the search.
 
-    Parameters
-    ----------
-    rows : Prepared
-        The rows with the weights that were given.
-    programs : Population
-        The front of a search, in its coordinates.
-    precision : ndarray of shape (n_rows,), optional
-        Factors of the squared residuals by the loss of the search.
+    Reference: Harvey, 1976 (multiplicative heteroscedasticity).
     """
     data = rows.data
     of_each = data.weights / data.counts

@@ -96,13 +96,7 @@ def header_of(generator: Generator) -> dict[str, str]:
 
 
 def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, Any]) -> None:
-    """Write a generator's folder; an existing one is replaced file by file, each in one step.
-
-    Parameters
-    ----------
-    card : mapping
-        An object that can be written as JSON.
-    """
+    """Write a generator's folder with a JSON card; an existing one is replaced file by file."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / WEIGHTS, generator.state_dict(), header_of(generator))

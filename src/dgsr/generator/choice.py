@@ -60,14 +60,10 @@ def choose_generator(
 ) -> tuple[str, Generator]:
     """Return the name of a generator, and the generator for a search over the columns of a library.
 
-    Raises ValueError if the generator cannot be adapted to the library or to the number of columns.
-
-    Parameters
-    ----------
-    chosen : str, Path or Generator
-        ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning), ``"untrained"``
-        (with weights drawn by `seed`, for programs within the constraints), the name of a shipped generator,
-        a folder, or a generator itself, whose name is then ``"given"``.
+    The chosen one is ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning),
+    ``"untrained"`` (with weights drawn by `seed`, for programs within the constraints), the name of a shipped
+    generator, a folder, or a generator itself, whose name is then ``"given"``. Raises ValueError if it cannot
+    be adapted to the library or to the number of columns.
     """
     if chosen == "auto":
         found = find_generator(library)

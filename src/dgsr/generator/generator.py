@@ -32,17 +32,11 @@ class LogProbs(NamedTuple):
 class Generator(nn.Module):
     """Encoder and decoder over the tokens of one library.
 
-    Raises ValueError if `constraints` allow longer programs than `config` has positions for.
+    The library's number of variables is the largest that data may have; data with fewer use the first ones.
+    `with_variables` allows more, except with the encoder ``"rows"``. The constraints on the sampled programs
+    are part of the distribution; ValueError if they allow longer programs than `config` has positions for.
 
     Reference: Holt, Qian, van der Schaar, ICLR 2023, section 3 and appendix "DGSR Instantiation".
-
-    Parameters
-    ----------
-    library : Library
-        Its number of variables is the largest that data may have; data with fewer use the first ones.
-        `with_variables` allows more, except with the encoder ``"rows"``.
-    constraints : Constraints
-        Constraints on the sampled programs; they are part of the distribution.
     """
 
     def __init__(self, library: Library, config: GeneratorConfig, constraints: Constraints) -> None:
@@ -182,11 +176,7 @@ class Generator(nn.Module):
     ) -> LogProbs:
         """Return the log-probabilities of K programs for each of D data sets, in one pass with gradients.
 
-        Parameters
-        ----------
-        tokens : ndarray of shape (D K, max_length), int64
-            Data set by data set, in the order of `Samples`.
-        lengths : ndarray of shape (D K,), int64
+        The tokens, (D K, max_length) int64, and lengths, (D K,), are in the order of `Samples`.
         """
         n_datasets, n_tokens = len(encoding), len(self.library)
         longest = int(lengths.max())

@@ -43,11 +43,7 @@ def risk_seeking_policy_gradient(log_probs: Tensor, rewards: Tensor, epsilon: fl
     Minus (R - R_eps) log p over the programs whose reward is above the (1 - epsilon) quantile R_eps
     of their data set, divided by epsilon K and averaged over data sets.
 
-    Parameters
-    ----------
-    log_probs, rewards : Tensor of shape (D, K)
-    epsilon : float
-        Fraction of the programs that contribute.
+    Log-probabilities and rewards are of shape (D, K).
     """
     quantile = torch.quantile(rewards, 1.0 - epsilon, dim=1, keepdim=True)
     above = (rewards - quantile).clamp_min(0.0)

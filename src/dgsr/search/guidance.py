@@ -17,12 +17,8 @@ SHARES = (0.9, 0.6, 0.3)
 def guided_grammars(grammar: Grammar, library: Library, probabilities: np.ndarray | None) -> list[Grammar]:
     """Return the grammars by whose weights programs are grown and mutated, one for each of `SHARES`.
 
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n_operators + 1, n_tokens), optional
-        Probabilities of children given their parent, which is an operator or, in the last row, none; see
-        `dgsr.generator.generator.Generator.guide_probabilities`. Without them all weights have their
-        defaults.
+    The probabilities are those of `dgsr.generator.generator.Generator.guide_probabilities`, of shape
+    (n_operators + 1, n_tokens). Without them all weights have their defaults.
     """
     usual = usual_weights(grammar, library)
     if probabilities is None:

@@ -110,16 +110,9 @@ class Islands(Search):
     """A search whose rounds are done by several searches, in processes of joblib's active backend.
 
     The steps before the rounds are done once, in this process. The archive holds the best programs of all
-    islands, and the budget counts the evaluations of all.
-
-    Parameters
-    ----------
-    precision_of : callable, optional
-        A function of the data that returns the precision by which every second island multiplies the weights
-        of the rows. It is ignored without constants, where a process would fill the bank of exact search
-        twice.
-    **arguments
-        The arguments of `Search`.
+    islands, and the budget counts the evaluations of all. Every second island multiplies the weights of the
+    rows by `precision_of` of the data, if it is given, but not in libraries without constants, where a
+    process would fill the bank of exact search twice. The other arguments are those of `Search`.
     """
 
     def __init__(
@@ -371,15 +364,8 @@ def _advanced(
     """Return the state of an island after some rounds.
 
     It is None if this process neither has the search in its cache, by `key`, nor is given its `arguments`.
-
-    Parameters
-    ----------
-    pid : int
-        Id of the process of the fit.
-    n_evaluations, seconds : int, float
-        Evaluations and seconds that the island may still spend.
-    meeting : float
-        Seconds after which the islands meet: the island stops after the round whose end is nearest.
+    The island may spend `n_evaluations` and `seconds`, and stops after the round whose end is nearest to the
+    `meeting`, in seconds from now. The process of the fit is `pid`.
     """
     search = _taken(key)
     with one_thread(), np.errstate(all="ignore"):

@@ -24,18 +24,10 @@ _DRAWN_FOR_ONE = 5
 
 
 class Proposals:
-    """The sources of new programs.
+    """The sources of new programs; without a generator there are random ones alone.
 
-    Parameters
-    ----------
-    generator : Generator or None
-        None means random programs alone.
-    restarts : Restarts
-        Its number of restarts decides on the shares of samples and of the guide.
-    state : ndarray of 4 uint64
-        State of the random generator; advanced.
-    seed : int
-        Seed of the choice of rows that the encoder reads.
+    The number of restarts decides on the shares of samples and of the guide, and `seed` on the rows that the
+    encoder reads. The random generator of `state`, 4 uint64, is advanced.
     """
 
     def __init__(

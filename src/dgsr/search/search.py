@@ -68,19 +68,11 @@ class Search:
     The search itself is ``while not search.stop_reason(): search.tell(search.ask())``. Budgets, progress and
     resuming are loops around the two calls; `run` is the one with finders before and between the rounds.
 
-    Parameters
-    ----------
-    data : DataSet
-        The data; y must vary.
-    library : Library
-        The library over the features of the data. Its tokens are the first tokens of the generator's library.
-    generator : Generator or None
-        It is not changed; a copy of its decoder is refined where the configuration asks for it. None means
-        genetic programming alone, with random programs instead of samples.
-    engine : str or Engine
-        ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
-    budget : Budget, optional
-        The budget that the search shares with others; by default that of the configuration.
+    The tokens of the library, over the features of the data, are the first tokens of the generator's library.
+    The generator is not changed: a copy of its decoder is refined where the configuration asks for it. None
+    means genetic programming alone, by ``"compiled"``, ``"deap"``, or an object with their method `evolve`,
+    and random programs instead of samples. The budget may be shared with other searches; by default it is
+    that of the configuration.
     """
 
     def __init__(

@@ -113,12 +113,8 @@ class DescriptionEncoder(nn.Module):
 class Guide(nn.Module):
     """Probabilities of child tokens given their parent in the law behind a table.
 
-    Parameters
-    ----------
-    library : Library
-        Its operators and constant are the tokens that the guide knows; the variables depend on the table.
-    width : int
-        Width of the encoder's vectors.
+    It knows the operators and the constant of the library; the variables depend on the table. `width` is that
+    of the encoder's vectors.
     """
 
     def __init__(self, library: Library, width: int) -> None:
