@@ -44,8 +44,8 @@ _TRIED = (1.0, 1e-3, 0.1, 10.0)
 _ROUNDING = 1e-6
 # Most times that the residual of a row is halved until a user's loss has a value there.
 _HALVINGS = 60
-# Smallest precision, so that its logarithm is finite.
-_LEAST = 1e-250
+#: Smallest precision, so that its logarithm is finite.
+LEAST = 1e-250
 # Number of nearest rows with whose targets the target of a row is compared.
 _N_NEIGHBOURS = 6
 # Distance from the median of these targets above which the weight of a row falls, in robust standard
@@ -179,7 +179,7 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     if loss == "neighbours":
         return near_neighbours(data)
     if loss == "relative":
-        return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, _LEAST)
+        return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, LEAST)
     residuals = y - predicted
     sizes = np.abs(residuals)
     middle = weighted_median(sizes, data.weights)
@@ -195,7 +195,7 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
         found = values / sizes**2
     if found.max() == 0.0:  # the loss is 0 for all residuals
         return np.ones(len(y))
-    return np.maximum(found / found.max(), _LEAST)
+    return np.maximum(found / found.max(), LEAST)
 
 
 def ranks_of(columns: np.ndarray) -> np.ndarray:
@@ -222,7 +222,7 @@ def near_neighbours(data: DataSet) -> np.ndarray:
     _, nearest = cKDTree(ranks).query(ranks, k=n + 1)
     sizes = np.abs(y - np.median(y[nearest[:, 1:]], axis=1))
     limit = _FAR * DEVIATIONS * weighted_median(sizes, data.weights) or float(sizes.max()) or 1.0
-    return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, _LEAST)
+    return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, LEAST)
 
 
 @lru_cache(maxsize=8)

@@ -18,6 +18,7 @@ from dgsr.constants.uncertainty import DEVIATIONS, Directions, derivatives
 from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.fitting.losses import LEAST
 
 # Steps of expectation and maximisation in the fit of the two distributions.
 _STEPS = 30
@@ -42,8 +43,6 @@ LARGEST = 1e150
 _SMALLEST = 1e-12
 # Smallest value of 1 - leverage, by which residuals are divided.
 _LEAST_LEFT = 1e-6
-# Smallest precision, so that its logarithm is finite.
-_LEAST = 1e-250
 
 
 class Mixture(NamedTuple):
@@ -131,7 +130,7 @@ class Usual:
 
         `fitted` says whether the constants of the formula were fitted to these rows.
         """
-        return np.maximum(self._of_narrow(self._residuals(data, fitted)), _LEAST)
+        return np.maximum(self._of_narrow(self._residuals(data, fitted)), LEAST)
 
     def _of_narrow(self, residuals: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(residuals), 0.5, self._mixture.of_narrow(np.nan_to_num(residuals)))
