@@ -5,8 +5,7 @@ runs the same algorithm on DEAP's toolbox, for users' own genetic operators and 
 
 References
 ----------
-Mundhenk et al., NeurIPS 2021; Holt, Qian, van der Schaar, ICLR 2023, appendix "NGPQT Optimization
-Method"; Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012.
+Mundhenk et al., NeurIPS 2021; Holt, Qian, van der Schaar, ICLR 2023, appendix "NGPQT Optimization Method".
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ __all__ = [
     "random_population",
 ]
 
-_ENGINES: dict[str, Callable[[EvolutionConfig | None], Engine]] = {
-    "compiled": CompiledEvolution,
-    "deap": DeapEvolution,
-}
+_ENGINES: dict[str, Callable[..., Engine]] = {"compiled": CompiledEvolution, "deap": DeapEvolution}
 
 
 def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> Engine:
