@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.data.population import Population
 from dgsr.expressions.programs.library import Library
 
 # Names of the sets of programs in the state of a search.
@@ -101,8 +102,7 @@ def _check_programs(arrays: Mapping[str, np.ndarray], library: Library, has_free
     ends = np.take_along_axis(open_nodes, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
     if not ((open_nodes > 0) | ~inside).all() or not (ends[~is_empty] == 0).all():
         raise ValueError("it has programs that are none")
-    is_constant = (tokens == library.index.get("const", -1)) & (np.arange(width) < lengths[:, None])
-    n_constants = is_constant.sum(axis=1)
+    n_constants = Population(library, tokens, lengths, constants).is_constant.sum(axis=1)
     if n_constants.max(initial=0) > constants.shape[1]:
         raise ValueError("it has programs without their constants")
     is_used = np.arange(constants.shape[1]) < n_constants[:, None]
