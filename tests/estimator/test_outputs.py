@@ -231,10 +231,7 @@ def test_every_output_has_a_unit_of_its_own():
     ("targets", "said"),
     [
         (LAWS, r"The units of the target, \['m'\], have 1 entries for 2 columns of y; give one for each"),
-        (
-            LAWS[:, 0],
-            r"The units of the target, \['m'\], are for several columns of y; give the unit of",
-        ),
+        (LAWS[:, 0], r"The units of the target, \['m'\], are for several columns of y; give the unit of"),
     ],
 )
 def test_a_list_of_units_has_one_for_each_of_several_outputs(targets, said):

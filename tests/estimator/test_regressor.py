@@ -172,8 +172,7 @@ def test_the_default_finds_a_law_in_a_small_noisy_table():
 
 
 @pytest.mark.parametrize(
-    ("text", "constants"),
-    [("x1*x2/3", [3.0]), ("2*pi*x1*x2", [2 * np.pi]), ("0.125*x2 + sqrt(x1)", [0.125])],
+    ("text", "constants"), [("x1*x2/3", [3.0]), ("2*pi*x1*x2", [2 * np.pi]), ("0.125*x2 + sqrt(x1)", [0.125])]
 )
 def test_constants_are_those_a_person_would_write(text, constants):
     X, _ = data()
@@ -262,14 +261,7 @@ def test_an_operator_of_the_users_own_is_found_with_constants_around_and_in_it()
 # --- weights and many rows ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"library": "koza"},
-        {"generator": "tiny"},
-    ],
-)
+@pytest.mark.parametrize("settings", [{}, {"library": "koza"}, {"generator": "tiny"}])
 def test_a_weight_of_two_is_two_rows_and_a_weight_of_zero_none(settings):
     X, y = data()
     weight = np.arange(len(y)) % 4
@@ -669,7 +661,7 @@ print(sorted(compiled() - before))
 
 
 def test_of_a_long_history_every_second_entry_is_left_out(monkeypatch):
-    monkeypatch.setattr("dgsr.search.record._MOST_ENTRIES", 10)
+    monkeypatch.setattr("dgsr.search.search._MOST_ENTRIES", 10)
     settings = {
         "batch_size": 10,
         "gp_generations": 0,

@@ -10,14 +10,7 @@ import dgsr
 from dgsr import DGSRRegressor
 from dgsr.data import prepare
 from dgsr.data.dataset import DataSet
-from dgsr.fitting.losses import (
-    LOSSES,
-    check_loss,
-    description,
-    may_grow,
-    passes,
-    precisions,
-)
+from dgsr.fitting.losses import LOSSES, check_loss, description, may_grow, passes, precisions
 from dgsr.search import Search, begin_with_search
 from dgsr.search import run as run_search
 from searches import flat_regressor
@@ -288,12 +281,7 @@ def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(
     X = np.arange(1.0, 51.0)[:, None]
     y = X[:, 0] ** 8
     model = DGSRRegressor(
-        generator=None,
-        selection="holdout",
-        max_evaluations=200,
-        max_length=10,
-        look_up=False,
-        random_state=0,
+        generator=None, selection="holdout", max_evaluations=200, max_length=10, look_up=False, random_state=0
     ).fit(X, y)
     y[4] = 0.0  # in a row that this random_state holds out
     model.fit(X, y)

@@ -19,7 +19,7 @@ from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
-from dgsr.search.guidance import SHARES, Guidance
+from dgsr.search.guidance import SHARES, guided_grammars
 from searches import lively, table, tiny_guided_config, with_own
 
 OPERATORS = ("add", "sub", "mul", "div", "exp", "sin")
@@ -110,7 +110,7 @@ def test_operators_of_ones_own_are_never_written_and_keep_their_usual_weights(ge
 
     grammar = LIMITS.grammar(library)
     usual = usual_weights(grammar, library)
-    weights = Guidance(grammar, library, probabilities).grammar(0).weight
+    weights = guided_grammars(grammar, library, probabilities)[0].weight
     np.testing.assert_allclose(weights[own], usual[own])
     np.testing.assert_allclose(weights[:, own], usual[:, own])
     np.testing.assert_allclose(weights[[0, -1]].sum(axis=1), 1.0)
@@ -161,10 +161,7 @@ def test_a_search_with_an_operator_of_ones_own_has_the_shipped_generator():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 2.0, (60, 2))
     model = DGSRRegressor(
-        with_own(get_library("physics")),
-        max_length=40,
-        max_evaluations=500,
-        random_state=0,
+        with_own(get_library("physics")), max_length=40, max_evaluations=500, random_state=0
     ).fit(X, X[:, 0] * np.sin(3.0 * X[:, 1]))
     assert model.generator_.startswith("physics")
     assert model.pareto_front_[-1].loss < 1e-10

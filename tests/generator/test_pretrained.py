@@ -55,10 +55,7 @@ def test_shipped_weights_have_a_digest_which_a_flipped_bit_does_not_fit(name, tm
 
 #: Least gains by the right data: nats over none, mean reward and top reward over another's, and hits. They
 #: are somewhat more than half of what the cards say.
-BOUNDS = {
-    "koza-d12": (5.0, 0.15, 0.25, 0.2),
-    "physics-d16": (5.0, 0.15, 0.15, 0.2),
-}
+BOUNDS = {"koza-d12": (5.0, 0.15, 0.25, 0.2), "physics-d16": (5.0, 0.15, 0.15, 0.2)}
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -355,11 +355,7 @@ def test_insertion_puts_every_operator_above_every_subtree():
     found = names(library, mutants(library, grammar, "sub x1 x2", kernel.INSERTION, 6000))
     expected = set()
     for op, leaf in itertools.product(("add", "sub", "mul", "div"), ("x1", "x2")):
-        for before, subtree, after in (
-            ("", "sub x1 x2", ""),
-            ("sub ", "x1", " x2"),
-            ("sub x1 ", "x2", ""),
-        ):
+        for before, subtree, after in (("", "sub x1 x2", ""), ("sub ", "x1", " x2"), ("sub x1 ", "x2", "")):
             expected |= {f"{before}{op} {pair}{after}" for pair in (f"{subtree} {leaf}", f"{leaf} {subtree}")}
     assert found == expected
 

@@ -22,7 +22,7 @@ from dgsr.kernels.random import new_state
 from dgsr.search import Search, SearchConfig
 from dgsr.search import evaluation as evaluation_module
 from dgsr.search.evolution import EvolutionConfig, random_population
-from dgsr.search.guidance import SHARES, Guidance
+from dgsr.search.guidance import SHARES, guided_grammars
 from searches import X, Y, assert_equal_populations, lively, rounds, tiny_guided_config, without_seconds
 
 pytestmark = pytest.mark.search
@@ -162,7 +162,7 @@ def probabilities_of(library, seed=0):
 def test_weights_are_mixed_by_the_share_of_the_search(preset, seed, n_restarts):
     library, grammar = setting(preset)
     n, probabilities = len(library.operators), probabilities_of(library, seed)
-    weight = Guidance(grammar, library, 3.0 * probabilities).grammar(n_restarts).weight
+    weight = guided_grammars(grammar, library, 3.0 * probabilities)[n_restarts % len(SHARES)].weight
     usual = usual_weights(grammar, library)
     share = SHARES[n_restarts % len(SHARES)]
     np.testing.assert_allclose(weight[:n], (1.0 - share) * usual[:n] + share * probabilities[:n], rtol=1e-12)
@@ -171,12 +171,14 @@ def test_weights_are_mixed_by_the_share_of_the_search(preset, seed, n_restarts):
 
 
 def test_the_shares_come_again_after_the_last_one():
-    library, grammar = setting()
-    guidance = Guidance(grammar, library, probabilities_of(library))
-    first = [guidance.grammar(n).weight for n in range(len(SHARES))]
-    assert len({weight.tobytes() for weight in first}) == len(SHARES) > 1
-    for n, weight in enumerate(first):
-        np.testing.assert_array_equal(guidance.grammar(n + len(SHARES)).weight, weight)
+    search = small(guided_generator())
+    weights = []
+    for n in range(2 * len(SHARES)):
+        search.restarts.n = n
+        weights.append(search.proposals.grammar.weight)
+    assert len({weight.tobytes() for weight in weights}) == len(SHARES) > 1
+    for first, second in zip(weights, weights[len(SHARES) :], strict=False):
+        np.testing.assert_array_equal(first, second)
     assert 0.0 < min(SHARES) <= max(SHARES) < 1.0
 
 
@@ -185,10 +187,8 @@ def test_no_allowed_token_is_without_weight_however_sure_the_guide_is():
     grammar = Constraints().grammar(library, 2)
     certain = np.zeros((len(library.operators) + 1, len(library)))
     certain[:, library.index["mul"]] = 1.0
-    guidance = Guidance(grammar, library, certain)
     n_known = library.index["x3"]
-    for n in range(len(SHARES)):
-        weight = guidance.grammar(n).weight
+    for weight in (guided.weight for guided in guided_grammars(grammar, library, certain)):
         assert (weight[:, :n_known] > 0.0).all()
         assert (weight[:, n_known:] == 0.0).all()
         np.testing.assert_allclose(weight.sum(axis=1), 1.0)
@@ -197,10 +197,8 @@ def test_no_allowed_token_is_without_weight_however_sure_the_guide_is():
 @pytest.mark.parametrize("preset", ["koza", "physics"])
 def test_without_probabilities_the_weights_are_the_usual_ones(preset):
     library, grammar = setting(preset)
-    guidance = Guidance(grammar, library, None)
-    assert not guidance.has_guide
-    for n in range(4):
-        np.testing.assert_array_equal(guidance.grammar(n).weight, usual_weights(grammar, library))
+    for unguided in guided_grammars(grammar, library, None):
+        np.testing.assert_array_equal(unguided.weight, usual_weights(grammar, library))
 
 
 @pytest.mark.parametrize("preset", ["koza", "koza-const", "physics"])
@@ -327,8 +325,8 @@ def test_the_guide_reads_the_rows_that_the_decoder_reads(monkeypatch):
     (_, _, seed), encoding = read  # the data are read once
     assert seed == 7
     assert encoding is search.conditioned.encoding
-    expected = Guidance(search.grammar, made.library, real(encoding))
-    np.testing.assert_array_equal(search.proposals.grammar.weight, expected.grammar(0).weight)
+    expected = guided_grammars(search.grammar, made.library, real(encoding))[0]
+    np.testing.assert_array_equal(search.proposals.grammar.weight, expected.weight)
 
 
 class Recording:
@@ -350,7 +348,7 @@ def test_programs_are_grown_and_evolved_by_the_weights_of_the_guide(monkeypatch)
     certain /= certain.sum(axis=1, keepdims=True)
     monkeypatch.setattr(made, "guide_probabilities", lambda encoding: certain)
     search = small(made, engine=Recording(), batch_size=400, random_share=1.0, patience=1, gain=0.0)
-    expected = Guidance(search.grammar, library, certain)
+    expected = guided_grammars(search.grammar, library, certain)
     for n in range(2):
         search.restarts.n = n
         sampled = search.ask()
@@ -358,7 +356,7 @@ def test_programs_are_grown_and_evolved_by_the_weights_of_the_guide(monkeypatch)
         # Half of the trees are full: their roots are operators, and cos has its share among them or more.
         assert SHARES[n] - 0.1 < roots.mean() < SHARES[n] + 0.15
         search.tell(sampled)
-        np.testing.assert_array_equal(search.engine.weights[n], expected.grammar(n).weight)
+        np.testing.assert_array_equal(search.engine.weights[n], expected[n].weight)
 
 
 # ---- newcomers --------------------------------------------------------------------------------

@@ -20,24 +20,14 @@ from dgsr.data.rows import are_counts
 # Mean of integer weights above which a warning is given: they may be sizes, or the numbers of measurements
 # behind a mean, instead of counts of equal rows.
 _MANY_TIMES = 10
-
-# Fewest rows in which a column 1, 2, 3, ... counts as the index of the rows. In fewer rows it may as well
-# have levels, such as doses.
+# Fewest rows in which a column 1, 2, 3, ... counts as the index of the rows, and not as levels such as doses.
 _FEWEST_NUMBERED = 8
-
 # Kinds of the dtypes of numbers.
 _NUMBERS = "biufc"
 # Types of dates, times and spans of time.
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-# Name of the type of pandas for a span of the calendar.
-_PERIOD = "Period"
-# Name of the type of pandas for a missing value in a column of objects.
-_MISSING = "NAType"
-
-# Smallest range of y. Below it squares of differences vanish.
-_SMALLEST_SPREAD = 1e-140
-# Largest range of y. Above it sums of squares of differences overflow.
-_LARGEST_SPREAD = 1e140
+# Names of the types of pandas for a span of the calendar, and for a missing value in a column of objects.
+_PERIOD, _MISSING = "Period", "NAType"
 
 
 def checked(
@@ -45,23 +35,10 @@ def checked(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the data of a fit as arrays of floats, and set the estimator's attributes of the columns.
 
-    Parameters
-    ----------
-    estimator : estimator
-    X : array-like of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-    sample_weight : array-like of shape (n_samples,) or None
-
-    Returns
-    -------
-    tuple of (X, y, sample_weight)
-        Float64 arrays; `y` is of shape (n_samples,) if it has one column. The weights may be None; those of
-        an integer type remain integers, and a weight whose ratio to the largest is no normal float becomes 0.
-
-    Raises
-    ------
-    ValueError
-        If the data cannot be fitted; the message says what to change.
+    `X` is of shape (n_samples, n_features), `y` (n_samples,) or with several columns (n_samples, n_outputs),
+    and the weights (n_samples,) or None. Weights of an integer type remain integers, and a weight whose ratio
+    to the largest is no normal float becomes 0. Raises ValueError if the data cannot be fitted; the message
+    says what to change.
     """
     check_numbers(X, "X")
     check_numbers(y, "y")
@@ -84,8 +61,7 @@ def checked(
         if given.ndim == 1 and are_counts(given):
             sample_weight = given
     names = list(getattr(estimator, "feature_names_in_", ()))
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
     return X, y, sample_weight
 
@@ -93,13 +69,8 @@ def checked(
 def check_numbers(table: Any, name: str) -> None:
     """Raise ValueError if `table` is no table, or has cells that are no numbers or exceed a float.
 
-    The message names the column. scikit-learn's validation finds all other cells that are no numbers.
-
-    Parameters
-    ----------
-    table : array-like of shape (n_samples,) or (n_samples, n_columns)
-    name : {"X", "y", "sample_weight"}
-        What the message calls the table.
+    The message calls the table by `name`, and names the column. scikit-learn's validation finds all other
+    cells that are no numbers.
     """
     has_shape = bool(getattr(table, "shape", ()))  # some sparse matrices are mappings, but have a shape
     if isinstance(table, Set | Mapping | Iterator | Number) and not has_shape:
@@ -178,7 +149,7 @@ def check_spread(y: np.ndarray) -> None:
     """Raise ValueError if squares of the differences in `y` would overflow or vanish."""
     with np.errstate(over="ignore"):
         spread = float(np.ptp(y))
-    if not _SMALLEST_SPREAD <= spread <= _LARGEST_SPREAD:
+    if not 1e-140 <= spread <= 1e140:  # otherwise squares vanish, or sums of squares overflow
         raise ValueError(
             f"The values of y spread over {spread:g}, and squares of that are beyond a float; rescale y, "
             "to a standard deviation of 1 for example."

@@ -39,9 +39,9 @@ class DataSet(NamedTuple):
     ) -> DataSet:
         """Return the data set of `X` (n_samples, n_features), `y` (n_samples,) and weights (n_samples,).
 
-        The weights must not be negative, nor all 0; they are divided by their mean. A row of several equal
-        measurements, whose number is in `counts`, has the sum of their weights. The effective number of
-        measurements is (sum w)**2 / sum w**2 over all of them (Kish, 1965).
+        The weights are divided by their mean. A row of several equal measurements, whose number is in
+        `counts`, has the sum of their weights. The effective number of measurements is
+        (sum w)**2 / sum w**2 over all of them (Kish, 1965).
         """
         y = np.ascontiguousarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
@@ -60,7 +60,6 @@ class DataSet(NamedTuple):
     def rounding_nmse(self) -> float:
         """NMSE of predictions that miss every target by half a unit in its last place.
 
-        Targets such as 1e6 + 1e-9*f are rounded so coarsely that lower errors do not distinguish formulas.
         For targets in single precision it is two units, since the numbers behind them were rounded, too, and
         at most 1e-10; coarser rounding counts as noise.
         """
@@ -72,10 +71,7 @@ class DataSet(NamedTuple):
 
     @property
     def digits_nmse(self) -> float:
-        """NMSE that is due to rounding all targets to the last decimal place of any of them.
-
-        Targets with fifteen digits or more were computed, and their NMSE is `rounding_nmse`.
-        """
+        """NMSE that is due to rounding all targets to the last decimal place of any of them."""
         place = _last_place(self.y)
         return max(self.rounding_nmse, float(place**2 / 12.0 / self.variance))
 
@@ -94,9 +90,9 @@ class DataSet(NamedTuple):
         return min(self.n_effective, float(len(self.y)))
 
     def with_precision(self, precision: np.ndarray) -> DataSet:
-        """Return the data with weights times the precision of the rows, and the same effective number.
+        """Return the data with weights times the precision of rows, (n_samples,), and equal effective number.
 
-        A weight is how often a row was measured; a precision, of shape (n_samples,), is how exactly.
+        A weight is how often a row was measured; a precision is how exactly.
         """
         other = DataSet.from_arrays(self.columns.T, self.y, self.weights * precision, self.counts)
         return other._replace(n_effective=self.n_effective)

@@ -22,22 +22,12 @@ def rewards_of(nmse: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Programs of one library.
-
-    Parameters
-    ----------
-    library : Library
-    tokens : ndarray of shape (n_programs, max_length), int64
-        Token ids in prefix order, zero after the end.
-    lengths : ndarray of shape (n_programs,), int64
-    constants : ndarray of shape (n_programs, max_constants), float64
-        Values of the ``const`` tokens in the order of the program; there are no columns if the library has
-        no constants.
-    """
+    """Programs of one library."""
 
     library: Library
-    tokens: np.ndarray
-    lengths: np.ndarray
+    tokens: np.ndarray  # (n_programs, max_length) int64: token ids in prefix order, zero after the end
+    lengths: np.ndarray  # (n_programs,) int64
+    # (n_programs, max_constants) float64: values of the ``const`` tokens in the order of the program
     constants: np.ndarray
 
     @property
@@ -117,25 +107,11 @@ class Population:
     def nmse(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
         """Return the normalised mean squared error of every program, `inf` where a prediction is not finite.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features), or DataSet
-        y : ndarray of shape (n_samples,)
-            Target, which must vary. It is omitted when `X` is a DataSet.
+        It is the mean squared residual over the variance of `y`, which must vary, of shape (n_programs,). `X`
+        is a DataSet, or of shape (n_samples, n_features) with `y` of shape (n_samples,).
 
-        Returns
-        -------
-        ndarray of shape (n_programs,)
-            Mean squared residual over the variance of `y`.
-
-        Raises
-        ------
-        ValueError
-            If `y` is missing.
-
-        References
-        ----------
-        Holt, Qian, van der Schaar, ICLR 2023, equation 1 (there divided by the standard deviation).
+        Reference: Holt, Qian, van der Schaar, ICLR 2023, equation 1 (there divided by the standard
+        deviation).
         """
         if isinstance(X, DataSet):
             data = X

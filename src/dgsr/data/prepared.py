@@ -14,10 +14,8 @@ from dgsr.expressions.formulas.coordinates import Coordinates
 # Most rows on which the constants of the front are fitted. More rows determine a constant hardly better, and
 # finishing a front takes a hundred fits.
 _FITTED_ROWS = 2_000
-
 # Number of first rows that distinguish columns, before columns equal in these are compared in all rows.
 _FEW_ROWS = 1_000
-
 # Most draws of the rows to hold out, until the target varies both among them and among the others.
 _DRAWS = 20
 
@@ -37,20 +35,12 @@ class Prepared(NamedTuple):
         return self.fitted._replace(columns=self.coordinates.measured(self.fitted.columns))
 
     def with_precision(self, precision_of: Callable[[DataSet], np.ndarray]) -> Prepared:
-        """Return the same rows, with weights multiplied by their precision.
-
-        Parameters
-        ----------
-        precision_of : callable
-            A function of rows in the user's units that returns the precision of each; see
-            `DataSet.with_precision`.
-        """
+        """Return the same rows, with weights times a precision, a function of rows in the user's units."""
 
         def weighted(data: DataSet) -> DataSet:
             return data.with_precision(precision_of(data))
 
         raw = self.search._replace(columns=self.coordinates.raw(self.search.columns))
-
         return self._replace(
             data=weighted(self.data),
             fitted=weighted(self.fitted),
@@ -81,32 +71,13 @@ def prepare(
 ) -> Prepared:
     """Return the data of a fit, prepared for a search.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    sample_weight : ndarray of shape (n_samples,), optional
-        The weights of the rows, which must not be negative, nor all 0. Those of an integer type are counts: a
-        row of weight 2 is exactly the same as two equal rows.
-    with_scales : bool
-        Whether columns of extreme scale are rescaled, which a library with constants can undo.
-    with_origins : bool
-        Whether columns whose range is small beside their values are measured from a number near them.
-    max_rows : int or None
-        Most rows of the search, drawn at random, those with large weights more often.
-    held_out : float
-        Share of the rows that is held out.
-    held_out_seed : int, optional
-        Seed of the rows that are held out; `seed` by default. Successive fits of the same data hold out the
-        same rows if it is the same.
-    coordinates : Coordinates, optional
-        Coordinates of an earlier search that is continued; by default those of these data.
-    seed : int
-        Seed of the samples of rows.
-
-    Returns
-    -------
-    Prepared
+    `X` is of shape (n_samples, n_features), `y` and the weights of (n_samples,). The weights must not be
+    negative, nor all 0; those of an integer type are counts: a row of weight 2 is exactly the same as two
+    equal rows. A share `held_out` of the rows is held out, by `held_out_seed`, which is the same for
+    successive fits, or by `seed`. The search has at most `max_rows`, drawn at random, those with large
+    weights more often. Columns of extreme scale are rescaled if `with_scales`, and those whose range is small
+    beside their values are measured from a number near them if `with_origins`, unless the `coordinates` of an
+    earlier search are given.
     """
     rows = Rows.joined(X, y, sample_weight)
     held_out_data = None
@@ -132,16 +103,9 @@ def prepare(
 def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants: bool) -> tuple[int, ...]:
     """Return the columns that other columns, or constants, can replace in every formula.
 
-    These are copies of earlier columns and, in a library with constants, columns with the same value in every
-    row. If all candidates are such columns, none is returned.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_features, n_rows)
-    candidates : iterable of int
-        The columns to choose from, in order.
-    with_constants : bool
-        Whether the library has constants.
+    Of the candidates, in their order, these are copies of earlier columns and, in a library with constants,
+    columns with the same value in every row. If all candidates are such columns, none is returned. `columns`
+    is of shape (n_features, n_rows).
     """
     known: dict[bytes, list[int]] = {}  # columns by the values of their first rows
     idle, n_candidates = [], 0

@@ -8,8 +8,7 @@ import numpy as np
 
 from dgsr.data.dataset import DataSet
 
-# Most rows that are copied in lexicographic order where all differ. With more rows copying takes longer than
-# sorting, so they stay in place and are numbered.
+# Most rows that are copied in lexicographic order where all differ; more are numbered in place.
 _MOST_COPIED = 100_000
 # Rows that are copied at a time.
 _BLOCK = 4_096
@@ -64,13 +63,9 @@ class Rows(NamedTuple):
         """Return `n` random rows, among which the target varies.
 
         A row is drawn with a probability in proportion to its weight, at most 1, and its weight is divided by
-        the probability. So sums over the sample are unbiased estimates of sums over all rows, and rows of
-        large weight are not missing. Drawn uniformly from 20,000 rows, two of the 200 with nearly all of the
-        weight were in a sample.
+        the probability, so that sums over the sample are unbiased estimates of sums over all rows.
 
-        References
-        ----------
-        Horvitz & Thompson, 1952 (the weights); Madow, 1949 (systematic sampling).
+        Reference: Horvitz & Thompson, 1952 (the weights); Madow, 1949 (systematic sampling).
         """
         if n is None or len(self.table) <= n:
             return self
@@ -122,8 +117,7 @@ def are_counts(weights: np.ndarray) -> bool:
 def row_ranks(table: np.ndarray) -> np.ndarray:
     """Return the rank of every row in lexicographic order; equal rows, and they alone, have equal ranks.
 
-    Columns are compared one by one, and only among the rows that tie so far. In wide tables this takes a
-    tenth of the time of sorting whole rows.
+    Columns are compared one by one among the rows that tie so far, in a tenth of the time of sorting rows.
     """
     ranks = np.zeros(len(table), dtype=np.int64)  # number of smaller rows
     tied = np.arange(len(table))

@@ -28,15 +28,8 @@ if TYPE_CHECKING:
 
 #: Attributes that are lists if `y` has several columns, with an entry for each column.
 _OF_EACH_OUTPUT = (
-    "expression_",
-    "pareto_front_",
-    "loss_",
-    "outliers_",
-    "n_evaluations_",
-    "n_looks_",
-    "history_",
-    "stop_reason_",
-    "generator_",
+    *("expression_", "pareto_front_", "loss_", "outliers_", "n_evaluations_", "n_looks_"),
+    *("history_", "stop_reason_", "generator_"),
 )
 
 
@@ -85,12 +78,11 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), or a pair of them
             Values of the formula; not finite where it is undefined. With `return_std`, the standard deviation
-            of a new measurement around each value, too. It combines the residual noise and the uncertainty of
-            the constants, by linearisation. The noise is the same in all rows, or in proportion to the
-            formula if the loss is of relative errors. With the loss ``"absolute"`` or ``"huber"``, and if
-            ``"auto"`` left outliers out, it is the noise of the other rows; with weights or a user's own loss
-            it is that of a row of mean weight. The form of the formula is taken as certain, so the deviation
-            is too small if the form is wrong.
+            of a new measurement, too, from the residual noise and the uncertainty of the constants, by
+            linearisation. The noise is the same in all rows, or in proportion to the formula if the loss is
+            of relative errors. With the loss ``"absolute"`` or ``"huber"``, and if ``"auto"`` left outliers
+            out, it is the noise of the other rows; with weights or a user's own loss it is that of a row of
+            mean weight. The form of the formula is taken as certain.
 
         Raises
         ------
@@ -131,10 +123,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         from sklearn.metrics import r2_score  # here, since it takes a third of a second
 
         predicted = self.predict(X)
-        is_finite = np.isfinite(predicted.reshape(len(predicted), -1)).all(axis=1)
-        if not is_finite.all():
+        n_undefined = np.sum(~np.isfinite(predicted.reshape(len(predicted), -1)).all(axis=1))
+        if n_undefined > 0:
             raise ValueError(
-                f"The formula has no finite value in {np.sum(~is_finite)} of {len(predicted)} rows. Leave "
+                f"The formula has no finite value in {n_undefined} of {len(predicted)} rows. Leave "
                 "these out, or take another candidate: predict(X, index=0) evaluates the shortest."
             )
         return float(r2_score(y, predicted, sample_weight=sample_weight))
@@ -164,8 +156,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     def with_feature_names(self, feature_names: Sequence[str]) -> Self:
         """Return a copy of the fitted estimator whose formulas have other names of the features.
 
-        If the table of the fit had names, `feature_names_in_` has the new ones, too, and the copy predicts
-        for tables with these.
+        If the table of the fit had names, the copy predicts for tables with the new ones.
 
         Parameters
         ----------

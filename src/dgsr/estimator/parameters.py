@@ -1,7 +1,7 @@
 """The parameters of `DGSRRegressor`: what they may be, and what they group.
 
-There are twenty. Rules for formulas, units and what few people change are grouped, as `constraints`, `units`
-and `config`; inside a fit, in files and in checkpoints each setting has a name of its own.
+Rules for formulas, units and what few people change are grouped, as `constraints`, `units` and `config`;
+inside a fit, in files and in checkpoints each setting has a name of its own.
 """
 
 from __future__ import annotations
@@ -22,22 +22,6 @@ from dgsr.pareto import SELECTIONS
 from dgsr.search import OBJECTIVES
 
 P = ParamSpec("P")
-
-# Evaluations, which processes share and count in 64 bits.
-_MOST_EVALUATIONS = 1e18
-# Largest number of seconds, 30 years.
-_MOST_SECONDS = 1e9
-# Largest number of tokens of a program, which may have as many levels; a sum of such programs may have 30
-# more.
-_MOST_TOKENS = MAX_LEVELS - 30
-# Largest number of programs of a round; with the longest programs their arrays take a gigabyte.
-_MOST_PROGRAMS = 100_000
-# Largest number of processes of a search, each of which takes a third of a gigabyte.
-_MOST_JOBS = 1_000
-# Largest tolerance, as an NMSE: the mean of the targets has 1 and needs no search.
-_MOST_TOLERANCE = 1.0
-# Largest penalty of a violation of units, which no fit can outweigh.
-_MOST_PENALTY = 1e12
 
 
 class _Range(Interval):
@@ -75,37 +59,28 @@ class Units:
     penalty: float | None = None
 
 
-_WHOLE_ABOVE_0 = Interval(Integral, 1, None, closed="left")
 #: The keys of `constraints` and of `config`, with their defaults and what they may be.
 CONSTRAINTS: dict[str, tuple[Any, list[Any]]] = {
     "required": (None, ["array-like", None]),
     "forbidden": (None, ["array-like", None]),
     "nested": (None, [Mapping, None]),
-    "min_length": (1, [_WHOLE_ABOVE_0]),
+    "min_length": (1, [Interval(Integral, 1, None, closed="left")]),
 }
 CONFIG: dict[str, tuple[Any, list[Any]]] = {
-    "batch_size": (500, [Interval(Integral, 2, _MOST_PROGRAMS, closed="both")]),
+    "batch_size": (500, [Interval(Integral, 2, 100_000, closed="both")]),  # whose arrays take a gigabyte
     "gp_generations": (25, [Interval(Integral, 0, None, closed="left")]),
     "max_rows": (200, [Interval(Integral, 2, None, closed="left"), None]),
-    "tolerance": (1e-20, [_Range(Real, 0, _MOST_TOLERANCE, closed="both")]),
+    "tolerance": (1e-20, [_Range(Real, 0, 1.0, closed="both")]),  # the mean of the targets has an NMSE of 1
 }
 _UNITS: dict[str, list[Any]] = {
     "columns": [Mapping],
     "target": [str, "array-like", None],
     "unitless_constants": ["boolean"],
-    "penalty": [_Range(Real, 0, _MOST_PENALTY, closed="both"), None],
+    "penalty": [_Range(Real, 0, 1e12, closed="both"), None],  # no fit can outweigh the largest
 }
-# The settings that parameters of earlier versions had names for, and where they stand now.
+# The other settings that parameters of earlier versions had names for, and where they stand now.
 _RENAMED = {
     "objective": "refine={value!r}",
-    "gp_generations": 'config={{"gp_generations": {value!r}}}',
-    "batch_size": 'config={{"batch_size": {value!r}}}',
-    "max_rows": 'config={{"max_rows": {value!r}}}',
-    "tolerance": 'config={{"tolerance": {value!r}}}',
-    "min_length": 'constraints={{"min_length": {value!r}}}',
-    "required": 'constraints={{"required": {value!r}}}',
-    "forbidden": 'constraints={{"forbidden": {value!r}}}',
-    "nested": 'constraints={{"nested": {value!r}}}',
     "complexity": "library=get_library(...).with_complexities({value!r})",
     "y_units": "units=Units({{...}}, target={value!r})",
     "unitless_constants": "units=Units({{...}}, unitless_constants={value!r})",
@@ -116,15 +91,8 @@ _RENAMED = {
 def flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a fit, each under a name of its own.
 
-    Parameters
-    ----------
-    parameters : mapping of str to object
-        Those of the estimator.
-
-    Raises
-    ------
-    ValueError
-        If a key of `constraints` or `config` is unknown, or a value is of the wrong kind or range.
+    Raises ValueError if a key of `constraints` or `config` is unknown, or a value is of the wrong kind or
+    range.
     """
     found = dict(parameters)
     constraints, config, units = (found.pop(name) for name in ("constraints", "config", "units"))
@@ -151,12 +119,10 @@ def grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
         own = {key: value for key, value in own.items() if not _is_default(value, known[key][0])}
         if own:
             found[name] = own
-    units = {
-        name: found.pop(name, None) for name in ("units", "y_units", "unitless_constants", "unit_penalty")
-    }
-    unitless = bool(units["unitless_constants"])
-    if units["units"] or unitless or units["y_units"] is not None or units["unit_penalty"] is not None:
-        found["units"] = Units(units["units"] or {}, units["y_units"], unitless, units["unit_penalty"])
+    names = ("units", "y_units", "unitless_constants", "unit_penalty")
+    columns, target, unitless, penalty = (found.pop(name, None) for name in names)
+    if columns or unitless or target is not None or penalty is not None:
+        found["units"] = Units(columns or {}, target, bool(unitless), penalty)
     objective, refine = found.pop("objective", "pqt"), found.get("refine", "auto")
     if objective != "pqt" and refine is not False:
         found["refine"] = objective
@@ -184,14 +150,21 @@ def _settings(name: str, given: Mapping[str, Any] | None, known: Mapping[str, An
     return found
 
 
+def _written_now(name: str, value: Any) -> str | None:
+    """Return how a parameter of an earlier version is written now; None for any other name."""
+    for group, known in (("config", CONFIG), ("constraints", CONSTRAINTS)):
+        if name in known:
+            return f'{group}={{"{name}": {value!r}}}'
+    return _RENAMED[name].format(value=value) if name in _RENAMED else None
+
+
 def naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
     """Return a constructor that says where a parameter of an earlier version stands now."""
 
     @wraps(init)  # scikit-learn reads the names of the parameters off it
     def checked(*arguments: P.args, **parameters: P.kwargs) -> None:
         for name, value in parameters.items():
-            if name in _RENAMED:
-                mend = _RENAMED[name].format(value=value)
+            if (mend := _written_now(name, value)) is not None:
                 raise TypeError(f"DGSRRegressor has no parameter {name!r} any more; write {mend}.")
         init(*arguments, **parameters)
 
@@ -202,12 +175,13 @@ def naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
 RULES: dict[str, list[Any]] = {
     "library": [str, Library],
     "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
-    "max_evaluations": [_Range(Real, 1, _MOST_EVALUATIONS, closed="both")],
-    "max_time": [_Range(Real, 0, _MOST_SECONDS, closed="right"), None],
+    "max_evaluations": [_Range(Real, 1, 1e18, closed="both")],  # processes count them in 64 bits
+    "max_time": [_Range(Real, 0, 1e9, closed="right"), None],
     "refine": ["boolean", StrOptions({"auto", *OBJECTIVES})],
     "look_up": ["boolean"],
     "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve"), None],
-    "max_length": [Interval(Integral, 2, _MOST_TOKENS, closed="both")],
+    # A sum of such programs may have 30 levels more.
+    "max_length": [Interval(Integral, 2, MAX_LEVELS - 30, closed="both")],
     "loss": [str, callable],
     "selection": [StrOptions(set(SELECTIONS))],
     "constraints": [Mapping, None],
@@ -219,7 +193,7 @@ RULES: dict[str, list[Any]] = {
     "checkpoint": [str, Path, None],
     "n_jobs": [
         Interval(Integral, None, -1, closed="right"),
-        Interval(Integral, 1, _MOST_JOBS, closed="both"),
+        Interval(Integral, 1, 1_000, closed="both"),
         None,
     ],
     "verbose": ["verbose"],

@@ -23,13 +23,13 @@ from dgsr.finders import Budget, find_symmetries
 from dgsr.fitting import (
     WITHOUT_OUTLIERS,
     Beginning,
-    Demands,
     Last,
     LastFit,
     Loss,
     Outcome,
     Passes,
     check_loss,
+    demanded,
     outlying_rows,
     planned,
 )
@@ -40,7 +40,6 @@ from dgsr.reporting.warning import warn_caller, warnings_wait
 
 # Most outliers whose rows a warning names.
 _MOST_NAMED = 8
-
 # Inputs, targets and weights of the rows.
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
@@ -144,12 +143,10 @@ class DGSRRegressor(FittedRegressor):
         Number of equations evaluated.
     n_looks_ : int
         Number of candidates that exact search and the other finders examined beside these equations; see
-        `max_evaluations`. A fit of constants counts as a thousand. 0 from a file of a version that did not
-        count them.
+        `max_evaluations`. A fit of constants counts as a thousand.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
-        every call of `callback`. Whenever there are more than 20,000 entries every second one is removed, so
-        that those of the first rounds of a long search are the farthest apart.
+        every call of `callback`. Whenever there are more than 20,000 entries every second one is removed.
     loss_ : str
         The loss of the formulas: its name, its formula, or ``"callable"``; ``"squared without outliers"`` if
         ``"auto"`` left rows out.
@@ -161,16 +158,14 @@ class DGSRRegressor(FittedRegressor):
         outside.
     random_state_ : int or None
         The `random_state` of the fit, or the integer that was drawn in its place; with it the fit can be
-        repeated. None if the targets are constant, so that nothing is random, or in a file of an earlier
-        version.
+        repeated. None if the targets are constant, or in a file of an earlier version.
     library_ : Library
         The library used, over as many variables as `X` has columns.
     generator_ : str
         Name of the generator used, ``"untrained"`` or ``"none"``.
     estimators_ : list of DGSRRegressor, of length n_outputs
         The fits of the columns of `y`, only when it has several. The attributes above, except `random_state_`
-        and `library_`, are then lists with an entry for each column. Their annotations are those of one
-        column, and a type checker knows the attributes of the entries of `estimators_`.
+        and `library_`, are then lists with an entry for each column.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when `X` has column names that are all strings.
@@ -251,15 +246,13 @@ class DGSRRegressor(FittedRegressor):
             Inputs; at least two rows of finite numbers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target, or several of them; finite numbers. Each of several has a search of its own, with an equal
-            share of `max_evaluations` and `max_time` and with the same `random_state`: its result is that of
-            a fit of this column alone with that share. With `checkpoint` each has a file of its own, whose
-            name ends in ``.0``, ``.1`` and so on.
+            share of `max_evaluations` and `max_time`, the same `random_state`, and a `checkpoint` whose name
+            ends in ``.0``, ``.1`` and so on.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows in every loss, not negative. Those of an integer type are counts: a row of
-            weight 2 is the same as two equal rows. Of other weights the ratios alone matter; they may be the
-            inverse variances of the measurements. The effective number of measurements, on which the length
-            of formulas and the errors of constants depend, is estimated from how the residuals depend on the
-            weights.
+            weight 2 is the same as two equal rows. Of other weights, such as inverse variances, the ratios
+            alone matter. The effective number of measurements, on which the length of formulas and the errors
+            of constants depend, is estimated from how the residuals depend on the weights.
 
         Returns
         -------
@@ -320,8 +313,7 @@ class DGSRRegressor(FittedRegressor):
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
         settings = flat(self.get_params(deep=False))
-        demands = Demands.of(settings["required"], settings["forbidden"], library, names, settings["nested"])
-        self.library_ = demands.library
+        self.library_, constraints = demanded(settings, library, names)
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
         shown = counted[sampled_rows(len(counted))]  # for `report`
@@ -335,7 +327,9 @@ class DGSRRegressor(FittedRegressor):
         self.random_state_ = begin.random_state
         data = X, y, sample_weight
         budget = Budget(int(self.max_evaluations), self.max_time, started, n_targets)
-        searches = planned(settings, data, names, demands, begin, budget, self._resolve_generator)
+        searches = planned(
+            settings, data, names, self.library_, constraints, begin, budget, self._resolve_generator
+        )
         with budget.interrupts:
             try:
                 self._run(searches, begin.search, data)
@@ -393,13 +387,10 @@ class DGSRRegressor(FittedRegressor):
         names = self._feature_names()
         self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, settings["tolerance"])
         self.expression_ = self.pareto_front_[0].expression
-        self.n_evaluations_ = self.n_looks_ = 0
+        self.n_evaluations_, self.n_looks_, self.history_ = 0, 0, []
         self.outliers_ = np.zeros(0, dtype=np.int64)
-        self.history_ = []
-        self.loss_ = "squared"
-        self.stop_reason_ = "constant target"
+        self.loss_, self.stop_reason_, self.generator_ = "squared", "constant target", "none"
         self.random_state_ = None
-        self.generator_ = "none"
         return self
 
     def _symmetries_of(self, X: np.ndarray, y: np.ndarray, target: str) -> list[str]:

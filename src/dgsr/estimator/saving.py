@@ -29,50 +29,27 @@ FORMAT_VERSION = 2
 
 _KIND = "dgsr.DGSRRegressor"
 _ATTRIBUTES = {
-    "n_evaluations_": int,
-    "n_looks_": int,
-    "stop_reason_": str,
-    "generator_": str,
-    "n_features_in_": int,
-    "loss_": str,
+    **dict.fromkeys(("n_evaluations_", "n_looks_", "n_features_in_"), int),
+    **dict.fromkeys(("stop_reason_", "generator_", "loss_"), str),
 }
-
-# Largest size of a file that is read, in bytes; no fit reaches it.
-_MAX_BYTES = 1 << 28
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
 _MAX_HEADER = 1 << 25
-# Most tokens of a program that is read; no fit reaches it.
+# Largest numbers of bytes, of tokens of a program and of variables that are read; no fit reaches them.
+_MAX_BYTES = 1 << 28
 _MAX_LENGTH = 10_000
-# Most variables of a library that is read; no fit reaches it.
 _MAX_VARIABLES = 1_000_000
-
-_LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
 
 def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     """Write a fitted estimator to a file; an existing file is replaced in one step.
 
-    Parameters
-    ----------
-    regressor : DGSRRegressor
-        A fitted estimator.
-    path : str or Path
-    target : str, default="y"
-        Name of the target, which `dgsr show` prints; `load` sets `target_name_` to it.
+    `target` is the name of the target, which `dgsr show` prints; `load` sets `target_name_` to it. A warning
+    names the parameters that are objects (a generator, an engine, a callback, a RandomState). They are not
+    saved, and have their defaults in the estimator that `load` returns.
 
-    Raises
-    ------
-    ValueError
-        If the library has a user's own operator, which is code and cannot be in a file, if the history is too
-        long for a file, or if a parameter has an invalid value.
-    OSError
-        If the file cannot be written; an existing file is then unchanged.
-
-    Warns
-    -----
-    UserWarning
-        If a parameter is an object (a generator, an engine, a callback, a RandomState). It is not saved, and
-        has its default in the estimator that `load` returns.
+    Raises ValueError if the library has a user's own operator, which is code and cannot be in a file, if the
+    history is too long for a file, or if a parameter has an invalid value. Raises OSError if the file cannot
+    be written; an existing file is then unchanged.
     """
     regressor._validate_params()  # they may have been set since the fit, and `load` would reject bad ones
     front = regressor.pareto_front_
@@ -219,17 +196,16 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     # The names are checked first: with one for every variable, the library cannot be larger than the file.
     names = [_names(of_one, n_features) for of_one in names]
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
-    handicaps = (
-        _floats(arrays, "handicaps", len(programs)) if "handicaps" in arrays else np.ones(len(programs))
-    )
+    n = len(programs)
+    handicaps = _floats(arrays, "handicaps", n) if "handicaps" in arrays else np.ones(n)
     if not (np.isfinite(handicaps) & (handicaps >= 1.0)).all():
         raise ValueError("handicaps are below 1 or not finite")
-    bits = _floats(arrays, "bits", len(programs)).tolist() if "bits" in arrays else [None] * len(programs)
+    bits = _floats(arrays, "bits", n).tolist() if "bits" in arrays else [None] * n
     if not all(own is None or np.isfinite(own) for own in bits):
         raise ValueError("bits are not finite")
-    units = header.get("units", [[]] * len(programs))  # units of constants; earlier versions had none
-    if not isinstance(units, list) or len(units) != len(programs):
-        raise ValueError(f"it has {len(programs)} programs and no units for each")
+    units = header.get("units", [[]] * n)  # units of constants; earlier versions had none
+    if not isinstance(units, list) or len(units) != n:
+        raise ValueError(f"it has {n} programs and no units for each")
     candidates = []
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)
@@ -285,7 +261,7 @@ def _entry(mapping: dict[str, Any], name: str, *kinds: type) -> Any:
 
 def _number(mapping: dict[str, Any], name: str) -> float:
     value = _entry(mapping, name, int, float)
-    if not abs(value) <= _LARGEST_NUMBER:  # also nan, and integers that exceed a float
+    if not abs(value) <= np.finfo(np.float64).max:  # also nan, and integers that exceed a float
         raise ValueError(f"{name} is {value}")
     return value
 

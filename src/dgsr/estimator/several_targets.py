@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from dgsr.estimator.fitted import FittedRegressor
 from dgsr.estimator.parameters import Units
 from dgsr.expressions.programs.units import check_has_order
 from dgsr.fitting.beginning import OTHER_DATA, Last, LastFit
 from dgsr.reporting.warning import warnings_about
 
-
-class _Fitted(Protocol):
-    random_state_: int | None
-
-
-_Estimator = TypeVar("_Estimator", bound=_Fitted)
+_Estimator = TypeVar("_Estimator", bound=FittedRegressor)
 
 
 def fit_each(
@@ -31,28 +27,11 @@ def fit_each(
     """Fit every column of the targets separately.
 
     All have the same random state, so that the result of a column depends neither on other columns nor on
-    their order. Warnings name their column.
+    their order. Warnings name their column. `fit_one` returns an estimator for parameters, a target of shape
+    (n_samples,), its last fit and the number of targets.
 
-    Parameters
-    ----------
-    parameters : mapping of str to object
-        The parameters of the estimator, with the budget of all fits together.
-    targets : ndarray of shape (n_samples, n_outputs)
-    last : list of (LastFit or None), of length n_outputs, or None
-        The last fits of the columns, from which these go on.
-    fit_one : callable
-        A function of parameters, a target of shape (n_samples,), its last fit and the number of targets that
-        returns a fitted estimator.
-
-    Returns
-    -------
-    list of estimators, of length n_outputs
-
-    Raises
-    ------
-    ValueError
-        If the last fit had another number of columns, if the units are not as many as the columns or have no
-        order, or if a column cannot be fitted, which a note of the error names.
+    Raises ValueError if the last fit had another number of columns, if the units are not as many as the
+    columns or have no order, or if a column cannot be fitted, which a note of the error names.
     """
     n_outputs = targets.shape[1]
     if last is None:

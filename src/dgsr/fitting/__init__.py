@@ -1,7 +1,7 @@
 """The searches of a fit, one after the other: their losses, their weights of rows, and their results."""
 
 from dgsr.fitting.beginning import Beginning, Last, LastFit
-from dgsr.fitting.demands import Demands
+from dgsr.fitting.demands import demanded
 from dgsr.fitting.losses import WITHOUT_OUTLIERS, Loss, check_loss
 from dgsr.fitting.outliers import outlying_rows
 from dgsr.fitting.plan import planned
@@ -10,13 +10,13 @@ from dgsr.fitting.run import Outcome, Passes
 __all__ = [
     "WITHOUT_OUTLIERS",
     "Beginning",
-    "Demands",
     "Last",
     "LastFit",
     "Loss",
     "Outcome",
     "Passes",
     "check_loss",
+    "demanded",
     "outlying_rows",
     "planned",
 ]

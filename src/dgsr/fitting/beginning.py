@@ -48,23 +48,10 @@ class Beginning(NamedTuple):
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], library: Library, last: Last) -> Beginning:
-        """Return the beginning of a fit.
+        """Return the beginning of a fit with some settings, which goes on from the last one if there is one.
 
-        Parameters
-        ----------
-        parameters : mapping of str to object
-            The parameters of the estimator.
-        library : Library
-            The library over the columns of the data.
-        last : LastFit or None
-            The fit from which this one goes on; a list, from a fit of several targets, is an error.
-
-        Raises
-        ------
-        ValueError
-            If the fit cannot go on from the last one, or the file is no checkpoint.
-        OSError
-            If the checkpoint cannot be written.
+        Raises ValueError if the fit cannot go on from the last one, for instance from a list of fits of
+        several targets, or the file is no checkpoint, and OSError if the checkpoint cannot be written.
         """
         path: str | Path | None = parameters["checkpoint"]
         random_state = parameters["random_state"]

@@ -30,11 +30,9 @@ _KIND = "dgsr.checkpoint"
 _FORMAT = 10
 # Fewest seconds between two writes.
 _SECONDS = 3.0
-# Largest size of a file that is read, in bytes; no fit reaches it.
+# Largest numbers of bytes, of characters of the header and of searches that are read; no fit reaches them.
 _MAX_BYTES = 1 << 30
-# Longest header that is read, in characters; no fit reaches it.
 _MAX_HEADER = 1 << 27
-# Most searches in a file that is read; a fit has six at most.
 _MOST_SEARCHES = 10
 # Parameters that may differ in the fit that continues.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
@@ -51,31 +49,15 @@ State = dict[str, Any]
 class Checkpoint:
     """The file to which a running fit is written, and from which it continues.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file that may be written; where it exists, one that a fit wrote.
-
-    Attributes
-    ----------
-    states : list of dict
-        The last state of every search of the fit so far, in their order.
-    random_state : int or None
-        The random state of the fit in the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is no checkpoint, is damaged, or was written by another version of dgsr.
-    OSError
-        If the file cannot be written.
+    Raises ValueError if the file is no checkpoint, is damaged, or was written by another version of dgsr.
+    Raises OSError if the file cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         check_writable(path)
-        self.states: list[State] = []
-        self.random_state: int | None = None
+        self.states: list[State] = []  # the last state of every search of the fit so far
+        self.random_state: int | None = None  # of the fit in the file
         self._identity: dict[str, str] = {}
         self._written = -np.inf
         if self.path.exists() and self.path.stat().st_size > 0:
@@ -112,16 +94,7 @@ class Checkpoint:
     def claim(
         self, random_state: int, parameters: Mapping[str, Any], table: Sequence[np.ndarray | None]
     ) -> None:
-        """Claim the file for a fit; ValueError if it holds another one.
-
-        Parameters
-        ----------
-        random_state : int
-        parameters : mapping of str to object
-            The parameters of the estimator, with library and generator as objects.
-        table : sequence of ndarray or None
-            Inputs, targets and weights.
-        """
+        """Claim the file for a fit, by its settings and its table; ValueError if it holds another one."""
         known = {name: _text(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
         known |= {"random_state": str(random_state), "table": _digest(table)}
         known["selection"] = str(parameters["selection"] == "holdout")  # only this rule holds rows out
@@ -150,21 +123,13 @@ class Checkpoint:
             ) from error
 
     def write(self, states: Callable[[], list[State]], at_once: bool = False) -> None:
-        """Write the states of all searches, unless the last write is recent and `at_once` is False.
-
-        If the file cannot be written, the search goes on with a warning.
-        """
+        """Write the states of all searches, unless the last write is recent and `at_once` is False."""
         if not at_once and time.monotonic() - self._written < _SECONDS:
             return
-        arrays: dict[str, np.ndarray] = {}
-        plain: dict[str, Any] = {}
         self.states = states()
-        for n, state in enumerate(self.states):
-            for path, value in _leaves(state, str(n)):
-                if isinstance(value, np.ndarray):
-                    arrays[path] = value
-                else:
-                    plain[path] = value.item() if isinstance(value, np.generic) else value
+        leaves = [leaf for n, state in enumerate(self.states) for leaf in _leaves(state, str(n))]
+        arrays = {path: value for path, value in leaves if isinstance(value, np.ndarray)}
+        plain = {path: _plain(value) for path, value in leaves if path not in arrays}
         header = {
             "kind": _KIND,
             "version": __version__,
@@ -248,6 +213,10 @@ def _digest(arrays: Sequence[np.ndarray | None]) -> str:
             found.update(f"{array.dtype} {array.shape}".encode())
             found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:

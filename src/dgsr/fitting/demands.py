@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import MOST_NESTED
 
@@ -15,66 +16,42 @@ from dgsr.expressions.programs.nesting import MOST_NESTED
 _AROUND = ("add", "sub", "mul", "neg")
 
 
-class Demands(NamedTuple):
-    """A user's demands on formulas."""
+def demanded(
+    settings: Mapping[str, Any], library: Library, feature_names: Sequence[str] | None
+) -> tuple[Library, Constraints]:
+    """Return the library and the constraints of demands that are given by names of columns and operators.
 
-    library: Library  # without the forbidden operators, and with the user's complexities
-    forbidden_columns: tuple[int, ...]
-    required: tuple[str, ...]  # names of tokens
-    nested: tuple[tuple[str, str, int | None], ...] = ()  # outer operator, inner one, largest number of these
-
-    @classmethod
-    def of(
-        cls,
-        required: Sequence[str] | None,
-        forbidden: Sequence[str] | None,
-        library: Library,
-        feature_names: Sequence[str] | None,
-        nested: Mapping[str, Mapping[str, int | None]] | None = None,
-    ) -> Demands:
-        """Return the demands that are given by names of columns and operators.
-
-        Parameters
-        ----------
-        required, forbidden : sequence of str or None
-        library : Library
-            Its complexities may be those of columns, by their names.
-        feature_names : sequence of str or None
-            Names of the columns; x1 .. xd by default. A name of a column and an operator is the column's.
-        nested : mapping of str to mapping of str to int or None, or None
-            Limits by outer and inner operator.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown, or both required and forbidden; if every column is forbidden, or an operator
-            that writes scale and offset; or if a complexity or a limit is out of range.
-        """
-        columns = [token.name for token in library.tokens[library.first_variable :]]
-        known = {name: name for name in library.operators}
-        known |= dict(zip(columns if feature_names is None else feature_names, columns, strict=True))
-        tokens = {}
-        for parameter, names in (("required", required), ("forbidden", forbidden)):
-            tokens[parameter] = [
-                _token(name, f"{parameter}[{i}]={name!r}", known)
-                for i, name in enumerate(() if names is None else names)
-            ]
-        both = sorted(set(tokens["required"]) & set(tokens["forbidden"]))
-        if both:
-            raise ValueError(f"{both[0]!r} is both required and forbidden; take it out of one of the two.")
-        forbidden_columns = tuple(i for i, name in enumerate(columns) if name in tokens["forbidden"])
-        if len(forbidden_columns) == len(columns):
-            raise ValueError("forbidden names every column; leave at least one.")
-        needed = [name for name in ("add", "mul") if name in tokens["forbidden"]]
-        if needed and library.has_constants:
-            raise ValueError(
-                f"forbidden names {needed[0]!r}, which writes the scale or the offset of a formula; take it "
-                "out, or choose a library without constants."
-            )
-        own = {_token(name, f"complexity[{name!r}]", known): n for name, n in library.complexities}
-        limits = _limits(nested or {}, library)
-        library = replace(library.without(tokens["forbidden"]), complexities=()).with_complexities(own)
-        return cls(library, forbidden_columns, tuple(tokens["required"]), limits)
+    The library is without the forbidden operators, and has the complexities of columns by their tokens. A
+    name of both a column and an operator is the column's. Raises ValueError if a name is unknown, or both
+    required and forbidden; if every column is forbidden, or an operator that writes scale and offset; or if a
+    complexity or a limit is out of range.
+    """
+    columns = [token.name for token in library.tokens[library.first_variable :]]
+    known = {name: name for name in library.operators}
+    known |= dict(zip(columns if feature_names is None else feature_names, columns, strict=True))
+    tokens = {}
+    for parameter in ("required", "forbidden"):
+        names = () if settings[parameter] is None else settings[parameter]
+        tokens[parameter] = [
+            _token(name, f"{parameter}[{i}]={name!r}", known) for i, name in enumerate(names)
+        ]
+    both = sorted(set(tokens["required"]) & set(tokens["forbidden"]))
+    if both:
+        raise ValueError(f"{both[0]!r} is both required and forbidden; take it out of one of the two.")
+    forbidden_columns = tuple(i for i, name in enumerate(columns) if name in tokens["forbidden"])
+    if len(forbidden_columns) == len(columns):
+        raise ValueError("forbidden names every column; leave at least one.")
+    needed = [name for name in ("add", "mul") if name in tokens["forbidden"]]
+    if needed and library.has_constants:
+        raise ValueError(
+            f"forbidden names {needed[0]!r}, which writes the scale or the offset of a formula; take it "
+            "out, or choose a library without constants."
+        )
+    own = {_token(name, f"complexity[{name!r}]", known): n for name, n in library.complexities}
+    nested = _limits(settings["nested"] or {}, library)
+    library = replace(library.without(tokens["forbidden"]), complexities=()).with_complexities(own)
+    required = tuple(tokens["required"])
+    return library, Constraints(forbidden_columns=forbidden_columns, required=required, nested=nested)
 
 
 def _limits(nested: Mapping[str, Any], library: Library) -> tuple[tuple[str, str, int | None], ...]:

@@ -23,14 +23,13 @@ from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront, promising
 from dgsr.search import Search
 
-# Rows up to which the losses of all finished formulas are computed, a hundred of them in some tenths of a
-# second. With more rows a sample selects the promising formulas first.
+# Rows up to which the losses of all finished formulas are computed. With more rows a sample selects the
+# promising formulas first.
 _MOST_JUDGED = 100_000
 # Share of the seconds after a search in which formulas are finished. The others are for their front.
 _SHARE_OF_FORMULAS = 0.75
-# Share of the remaining seconds in which the formulas of a pass are finished that others follow. Without this
-# bound a front of long formulas took up to three quarters of them, so that a fit of 10 s evaluated 56,000
-# equations where it had time for 800,000.
+# Share of the remaining seconds in which the formulas of a pass are finished that others follow. Without it a
+# fit of 10 s with a front of long formulas evaluated 56,000 equations where it had time for 800,000.
 _SHARE_BETWEEN = 0.15
 
 
@@ -43,25 +42,13 @@ class Begun(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The rules for the formulas of a fit.
-
-    Parameters
-    ----------
-    library : Library
-    constraints : Constraints
-        The constraints that every formula meets.
-    feature_names : sequence of str or None
-    selection : str
-        The rule that chooses from a front; see `ParetoFront.select`.
-    tolerance : float
-        NMSE that counts as exact.
-    """
+    """The rules for the formulas of a fit."""
 
     library: Library
-    constraints: Constraints
+    constraints: Constraints  # which every formula meets
     feature_names: Sequence[str] | None
-    selection: str
-    tolerance: float
+    selection: str  # the rule that chooses from a front; see `ParetoFront.select`
+    tolerance: float  # NMSE that counts as exact
 
 
 def front_and_choice(
@@ -75,21 +62,9 @@ def front_and_choice(
 ) -> tuple[ParetoFront, Candidate] | None:
     """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
 
-    Formulas that are not finished when the time is over, or after Ctrl-C, remain as the search wrote
-    them.
-
-    Parameters
-    ----------
-    begun : Begun
-    rules : Rules
-    loss : str or callable
-    rows : Prepared
-        The rows, weighted for the loss.
-    measured : DataSet
-        The rows on which constants are fitted, with the weights of the measurements alone.
-    budget : Budget
-    is_last : bool
-        Whether no search follows. Otherwise some of the seconds are left to it.
+    Formulas that are not finished when the time is over, or after Ctrl-C, remain as the search wrote them.
+    The `rows` are weighted for the loss, and `measured`, on which constants are fitted, has the weights of
+    the measurements alone. If the pass is not the last one, some of the seconds are left to the others.
     """
     share, nmse = 1.0 if is_last else _SHARE_BETWEEN, None
     is_over = budget.finishing(share, is_last)
@@ -124,25 +99,21 @@ def _finished(begun: Begun, rules: Rules, rows: Prepared, is_over: Callable[[], 
     programs = archive.population()
     if not rules.library.has_constants:
         return [programs[i] for i in range(len(programs))]
-    required = frozenset(rules.library.index[name] for name in rules.constraints.required)
-    limits = rules.constraints.limits
-    nesting = Nesting.of(limits, rules.library) if limits else None
-    coordinates, fitted = rows.coordinates, rows.fitted
+    library, units, limits = rules.library, rules.constraints.units, rules.constraints.limits
+    required = frozenset(library.index[name] for name in rules.constraints.required)
+    nesting = Nesting.of(limits, library) if limits else None
+    coordinates = rows.coordinates
     # Constants are rounded with columns measured from their origins, not with large numbers that differ
     # by little.
-    arguments = (
-        coordinates.scales,
-        fitted._replace(columns=coordinates.from_origins(fitted.columns)),
-        rules.library,
-        rules.tolerance,
-        required,
-        nesting,
-        rules.constraints.units,
-        is_over,
-    )
+    fitted = rows.fitted._replace(columns=coordinates.from_origins(rows.fitted.columns))
+
+    def finish_all(new: Population) -> list[Expression]:
+        return finish(
+            new, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, is_over
+        )
 
     def finished_of(programs: Population) -> list[Expression]:
-        return _as_before(programs, begun.finished, lambda new: finish(new, *arguments), is_over)
+        return _as_before(programs, begun.finished, finish_all, is_over)
 
     scored = Scored(programs, archive.nmse[archive.places(programs)])
     order = by_description(scored, archive, begun.search.data)
@@ -155,15 +126,13 @@ def _finished(begun: Begun, rules: Rules, rows: Prepared, is_over: Callable[[], 
         # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.
         finished += [multiplied_out(formula) for formula in finished]
     if not required:
-        finished.append(mean_formula(rows.data, rules.library))
-    # A required column without effect on the data may have been simplified away; such a formula is
-    # dropped.
-    return [
-        formula
-        for formula in finished
-        if required <= set(formula.tokens.tolist())
-        and (nesting is None or nesting.holds(formula.tokens.tolist(), rules.library))
-    ]
+        finished.append(mean_formula(rows.data, library))
+
+    def is_allowed(tokens: list[int]) -> bool:
+        return required <= set(tokens) and (nesting is None or nesting.holds(tokens, library))
+
+    # A required column without effect on the data may have been simplified away; such a formula is dropped.
+    return [formula for formula in finished if is_allowed(formula.tokens.tolist())]
 
 
 def _as_before(

@@ -37,46 +37,28 @@ def initial_programs(
 ) -> tuple[Initial | None, Constraints]:
     """Return formulas as programs of a search, and constraints with room for their constants.
 
-    Parameters
-    ----------
-    formulas : sequence of str or Expression, or None
-        A name that is no column is a constant that is fitted.
-    library : Library
-    feature_names : sequence of str or None
-        Names of the columns; x1 .. xd by default.
-    coordinates : Coordinates
-        The coordinates of the search.
-    constraints : Constraints
+    The formulas are without scale and offset, which a search fits to every program of a library with
+    constants, and None if there are none. A name that is no column is a constant that is fitted.
 
-    Returns
-    -------
-    Initial or None
-        The formulas without scale and offset, which a search fits to every program of a library with
-        constants; None if there are no formulas.
-    Constraints
-
-    Raises
-    ------
-    ValueError
-        If a formula cannot be read or cannot be written in the library, has no column, divides by the number
-        0, is too long, has a forbidden column, lacks a required token, breaks a limit of `nested` or a rule
-        of units. The message names the formula and the place in its text.
+    Raises ValueError if a formula cannot be read or cannot be written in the library, has no column, divides
+    by the number 0, is too long, has a forbidden column, lacks a required token, breaks a limit of `nested`
+    or a rule of units. The message names the formula and the place in its text.
     """
-    names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
+    names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else [*feature_names]
     found = []
     for number, formula in enumerate(() if formulas is None else formulas):
         try:
-            tree = _read(str(formula), library, list(names))
+            tree = _read(str(formula), library, names)
             if _divides_by_zero(tree):
                 raise ValueError("it divides by the number 0; write another number, or a name for it.")
-            given = _expression(tree, library)
+            given = Expression(library, *to_program(tree, library))
             program = _bare(coordinates.read(given))
             if program.length > constraints.max_length:
                 raise ValueError(
                     f"it has {program.length} tokens, and max_length is {constraints.max_length}; raise "
                     "max_length, or shorten it."
                 )
-            _check_demands(_bare(given), constraints, list(names))
+            _check_demands(_bare(given), constraints, names)
             found.append(program)
         except ValueError as error:
             raise ValueError(f"initial_formulas[{number}]: {error}") from error
@@ -120,12 +102,9 @@ def _check_demands(program: Expression, constraints: Constraints, names: list[st
 def _bare(program: Expression) -> Expression:
     """Return a program without its scale and offset, which a search of a library with constants fits."""
     library = program.library
-    return _expression(_without_scale(program.tree, library), library) if library.has_constants else program
-
-
-def _expression(tree: Tree, library: Library) -> Expression:
-    tokens, constants = to_program(tree, library)
-    return Expression(library, tokens, constants)
+    if not library.has_constants:
+        return program
+    return Expression(library, *to_program(_without_scale(program.tree, library), library))
 
 
 def _read(text: str, library: Library, names: list[str]) -> Tree:
@@ -137,8 +116,7 @@ def _read(text: str, library: Library, names: list[str]) -> Tree:
             return leaf
         if leaf in columns:
             return columns[leaf]
-        similar = difflib.get_close_matches(leaf, names, 1, 0.75) if len(leaf) > 2 else []
-        if similar:
+        if len(leaf) > 2 and (similar := difflib.get_close_matches(leaf, names, 1, 0.75)):
             raise ValueError(f"{leaf!r} is no column. Did you mean {similar[0]!r}?")
         if not library.has_constants:
             raise ValueError(

@@ -13,6 +13,7 @@ relative errors, too, and continues with the loss that gives the shorter descrip
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,14 @@ from scipy.spatial import cKDTree
 
 from dgsr.constants.uncertainty import DEVIATIONS, HUBER
 from dgsr.data.dataset import DataSet, weighted_median
-from dgsr.fitting.loss_formulas import LOSSES, values_of
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.syntax import parse
+from dgsr.expressions.trees.trees import Tree, leaves
 
+#: The losses that have a name and are not written as a formula, such as ``"abs(target - prediction)"``.
+LOSSES = ("auto", "squared", "relative", "absolute", "huber")
+#: Names of the variables in the formula of a loss, which must have both.
+NAMES = ("target", "prediction")
 #: The loss of `"auto"` where some rows are outliers, whose weights are almost 0.
 WITHOUT_OUTLIERS = "squared without outliers"
 #: A function of the targets and the values of a formula, both of shape (n_rows,), that returns the loss of
@@ -37,8 +44,8 @@ _TRIED = (1.0, 1e-3, 0.1, 10.0)
 _ROUNDING = 1e-6
 # Most times that the residual of a row is halved until a user's loss has a value there.
 _HALVINGS = 60
-# Smallest precision, so that its logarithm is finite.
-_LEAST = 1e-250
+#: Smallest precision, so that its logarithm is finite.
+LEAST = 1e-250
 # Number of nearest rows with whose targets the target of a row is compared.
 _N_NEIGHBOURS = 6
 # Distance from the median of these targets above which the weight of a row falls, in robust standard
@@ -49,8 +56,6 @@ _MOST_ROWS = 5_000
 # Smallest ratio of the largest target to the smallest at which errors in proportion to the target can be
 # distinguished from equal ones.
 _DECADE = 10.0
-
-
 # Shares of the remaining budget at which the first and the second search without outliers end.
 _ENDS = (0.4, 0.65)
 # Shares of the budget at which the search by squares ends, and the one by relative errors after it, where
@@ -83,10 +88,7 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
 
 
 def passes_without_outliers(spent: float) -> list[Pass]:
-    """Return the searches after outliers have been found, with the share `spent` of the budget over.
-
-    The last one has the loss of the outcome with the shortest description of the table so far.
-    """
+    """Return the searches after outliers have been found, with the share `spent` of the budget over."""
     ends = [spent + share * (1.0 - spent) for share in _ENDS]
     first, second = (Pass(WITHOUT_OUTLIERS, end, number > 0) for number, end in enumerate(ends))
     return [first, second, Pass("best", 1.0, True)]
@@ -165,27 +167,11 @@ def _check_tried(loss: str | Loss, y: np.ndarray) -> None:
 
 
 def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.ndarray:
-    """Return the weights of rows with which squared residuals equal a loss, up to a factor.
+    """Return the weights of rows, at most 1, with which squared residuals equal a loss, up to a factor.
 
-    Parameters
-    ----------
-    loss : str or callable
-        The loss of a `Pass`. If a callable or a formula has no value in a row, such as the logarithm of a
-        negative prediction, the weight is that of a prediction nearer to the target that has a value.
-    data : DataSet
-        The rows, with the weights of the measurements.
-    predicted : ndarray of shape (n_rows,)
-        Values of the best formula so far.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        All are at most 1.
-
-    Raises
-    ------
-    ValueError
-        If a callable or a formula does not have one finite value for every row, not negative.
+    The best formula so far has the values `predicted`; both arrays are of shape (n_rows,). If a callable or a
+    formula has no value in a row, such as the logarithm of a negative prediction, the weight is that of a
+    prediction nearer to the target. Raises ValueError if there is none with a value, or a loss is negative.
     """
     y = data.y
     if loss == "squared":
@@ -193,7 +179,7 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     if loss == "neighbours":
         return near_neighbours(data)
     if loss == "relative":
-        return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, _LEAST)
+        return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, LEAST)
     residuals = y - predicted
     sizes = np.abs(residuals)
     middle = weighted_median(sizes, data.weights)
@@ -209,17 +195,13 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
         found = values / sizes**2
     if found.max() == 0.0:  # the loss is 0 for all residuals
         return np.ones(len(y))
-    return np.maximum(found / found.max(), _LEAST)
+    return np.maximum(found / found.max(), LEAST)
 
 
 def ranks_of(columns: np.ndarray) -> np.ndarray:
-    """Return the rank of every value in its column, so that all columns have one scale: (n_rows, n_columns).
+    """Return the rank of every value of `columns`, (n_columns, n_rows), in its column: (n_rows, n_columns).
 
     Equal values are ranked at random, since rows of equal inputs are sorted by their targets.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_columns, n_rows)
     """
     order = np.random.default_rng(0).permutation(columns.shape[1])
     ranks = np.empty(columns.T.shape)
@@ -240,13 +222,28 @@ def near_neighbours(data: DataSet) -> np.ndarray:
     _, nearest = cKDTree(ranks).query(ranks, k=n + 1)
     sizes = np.abs(y - np.median(y[nearest[:, 1:]], axis=1))
     limit = _FAR * DEVIATIONS * weighted_median(sizes, data.weights) or float(sizes.max()) or 1.0
-    return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, _LEAST)
+    return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, LEAST)
+
+
+@lru_cache(maxsize=8)
+def _tree_of(text: str) -> Tree:
+    """Return the tree of a loss; ValueError if it cannot be read, or lacks one of its two names."""
+    known = f"is neither one of {', '.join(LOSSES)} nor a formula of target and prediction"
+    try:
+        tree = parse(text, NAMES)
+    except ValueError as error:
+        raise ValueError(f"loss={text!r} {known}. {error}") from error
+    if missing := [name for name in NAMES if name not in leaves(tree)]:
+        raise ValueError(
+            f"loss={text!r} {known}: it lacks {missing[0]}; write one such as 'abs(target - prediction)'."
+        )
+    return tree
 
 
 def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Return the values of a formula or of a callable for the rows, shape (n_rows,)."""
     if isinstance(loss, str):
-        return values_of(loss, y, predicted)
+        return evaluate(_tree_of(loss), dict(zip(NAMES, (y, predicted))))
     # Its exceptions pass through: one may come from a timer by which the user limits the time of a fit.
     values = np.asarray(loss(y.copy(), predicted.copy())).astype(np.float64, casting="same_kind")
     if values.shape != y.shape:
@@ -258,10 +255,7 @@ def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
 
 
 def _with_values(loss: str | Loss, y: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the loss of each row, and its residual, which is halved until the loss has a value.
-
-    Raises ValueError if the loss is negative, or has no value close to the target either.
-    """
+    """Return the loss of each row, and its residual, which is halved until the loss has a value."""
     values = _rows_of(loss, y, y - residuals)
     for _ in range(_HALVINGS):
         without = ~np.isfinite(values)
@@ -278,16 +272,8 @@ def description(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float
     """Return the bits of the residuals of a formula under normal noise, so that losses can be compared.
 
     The standard deviation of the noise is the same in all rows, or for ``"relative"`` in proportion to the
-    formula. If it were in proportion to the target, a formula that is 0 everywhere would miss every target,
-    however small, by one standard deviation.
-
-    Parameters
-    ----------
-    loss : str or callable
-    data : DataSet
-        The rows with the weights that were given, without a precision.
-    predicted : ndarray of shape (n_rows,)
-        Values of the formula.
+    values of the formula, `predicted` of shape (n_rows,). If it were in proportion to the target, a formula
+    that is 0 everywhere would miss every target, however small, by one standard deviation.
     """
     shares = data.weights / data.weights.sum()
     scale = np.abs(predicted) if loss == "relative" else np.ones(len(predicted))

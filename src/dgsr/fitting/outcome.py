@@ -27,14 +27,7 @@ class Outcome(NamedTuple):
     bits: float  # description length of the chosen formula and its residuals; -inf for an exact fit
 
     def caveats(self, constraints: Constraints, stop_reason: str) -> Iterator[str]:
-        """Yield the reasons why the chosen formula may not be the law.
-
-        Parameters
-        ----------
-        constraints : Constraints
-        stop_reason : str
-            The reason why the search ended.
-        """
+        """Yield the reasons why the chosen formula of a search may not be the law."""
         n_rows, n_searched = len(self.rows.data.y), len(self.rows.search.y)
         if n_rows < 3:
             yield (
@@ -42,9 +35,8 @@ class Outcome(NamedTuple):
                 "fitted to them; give more."
             )
         elif self._hangs_on_single_rows:
-            against_outliers = ""
-            if self.loss in ("squared", "relative"):
-                against_outliers = ", or set loss='huber' against outliers"
+            is_square = self.loss in ("squared", "relative")
+            against_outliers = ", or set loss='huber' against outliers" if is_square else ""
             yield (
                 "The chosen formula has constants that single rows determine: its loss is "
                 f"{self.chosen.loss:.3g}, and its leave-one-out error {self.chosen.leave_one_out:.3g}. Give "

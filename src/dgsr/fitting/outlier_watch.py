@@ -25,8 +25,7 @@ from dgsr.search import Search
 
 # Shares of the budget at which a search is tested for outliers.
 _LOOKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-# Share of the budget from which on no test is made, since too little would remain for searches without
-# outliers.
+# Share of the budget from which on no test is made, since too little would remain.
 _TOO_LATE = 0.9
 # Smallest residual of an outlier, in standard deviations of the other rows.
 _OUTLYING = 6.0
@@ -46,25 +45,13 @@ _COMPANY = 0.02
 
 
 class Watch:
-    """Test for outliers at several times of a search by squares.
-
-    Parameters
-    ----------
-    rows : Prepared
-
-    Attributes
-    ----------
-    usual : Usual or None
-        The rows that are no outliers, by the best formula so far that shows outliers; None if there are none.
-    program : Population or None
-        The first program of the search that showed outliers.
-    """
+    """Test for outliers at several times of a search by squares."""
 
     def __init__(self, rows: Prepared) -> None:
         self._is_on, self._rows, self._due = False, rows, _LOOKS[0]
         self._suspected: Population | None = None
-        self.usual: Usual | None = None
-        self.program: Population | None = None
+        self.usual: Usual | None = None  # the rows that are no outliers, by the best formula that shows some
+        self.program: Population | None = None  # the first program of the search that showed outliers
 
     def begin(self, search: Search, is_on: bool) -> None:
         """Begin to test a search, which may have been resumed, if `is_on` and no outliers are known yet."""
@@ -88,11 +75,7 @@ class Watch:
     def sees_outliers(self, search: Search, is_over: bool = False) -> bool:
         """Test for outliers, unless it is too late, and return whether there are any.
 
-        Parameters
-        ----------
-        search : Search
-        is_over : bool
-            Whether the search ended earlier and others followed it, so that it was not too late.
+        It is never too late for a search that `is_over`, and that others followed.
         """
         self._plan(search)
         if not self._is_on or (search.budget.share >= _TOO_LATE and not is_over):
@@ -111,11 +94,7 @@ class Watch:
 def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
     """Return the program by which a table has outliers, as a population of one, or None.
 
-    Parameters
-    ----------
-    archive : ParetoArchive
-        Programs whose constants were fitted to the data.
-    data : DataSet
+    The constants of the programs were fitted to the data.
     """
     programs = archive.population()
     values, places = programs.predict(data.columns.T), archive.places(programs)
@@ -159,12 +138,7 @@ def _stand_together(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
 def _have_company(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> bool:
     """Return whether the rows next to far rows are off in the same direction, more than by chance.
 
-    Parameters
-    ----------
-    is_far : ndarray of shape (n_rows,), bool
-    residuals : ndarray of shape (n_rows,)
-        Residuals in standard deviations of the rows that are not far.
-    data : DataSet
+    The residuals, (n_rows,), are in standard deviations of the rows that are not far.
     """
     ranks = ranks_of(data.columns)
     _, nearest = cKDTree(ranks[~is_far]).query(ranks[is_far], k=_NEAREST)

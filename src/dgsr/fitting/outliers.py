@@ -18,6 +18,7 @@ from dgsr.constants.uncertainty import DEVIATIONS, Directions, derivatives
 from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.fitting.losses import LEAST
 
 # Steps of expectation and maximisation in the fit of the two distributions.
 _STEPS = 30
@@ -31,7 +32,7 @@ _MOST_ROWS = 5_000
 _OWN = 0.5
 # Step to either side of a row that reveals a narrow pole, as a share of the distance to a neighbour.
 _STEP = 1e-3
-# Number of rows between a row and that neighbour in the order of a column, as a share of all rows.
+# Number of rows between a row and that neighbour in a column, as a share of all rows.
 _NEIGHBOURHOOD = 0.05
 # Change of the values in such a step above which there is a narrow pole, relative to their distance from the
 # median.
@@ -42,24 +43,14 @@ LARGEST = 1e150
 _SMALLEST = 1e-12
 # Smallest value of 1 - leverage, by which residuals are divided.
 _LEAST_LEFT = 1e-6
-# Smallest precision, so that its logarithm is finite.
-_LEAST = 1e-250
 
 
 class Mixture(NamedTuple):
-    """Mixture of two normal distributions of residuals with a mean of 0, a narrow and a wide one.
+    """Mixture of two normal distributions of residuals with a mean of 0, a narrow and a wide one."""
 
-    Parameters
-    ----------
-    share : float
-        Share of the narrow one; 1 if a single distribution describes the residuals.
-    narrow, wide : float
-        Variances of the two.
-    """
-
-    share: float
-    narrow: float
-    wide: float
+    share: float  # of the narrow one; 1 if a single distribution describes the residuals
+    narrow: float  # variance
+    wide: float  # variance
 
     @classmethod
     def single(cls, residuals: np.ndarray, data: DataSet) -> Mixture:
@@ -97,7 +88,8 @@ class Mixture(NamedTuple):
 
     def bits(self, residuals: np.ndarray, data: DataSet) -> float:
         """Return the negative log-likelihood of all residuals, in bits."""
-        return _bits(np.logaddexp(*self._logarithms(residuals)), data)
+        logarithms = np.logaddexp(*self._logarithms(residuals))
+        return -data.n_effective * float(np.average(logarithms, weights=data.weights)) / float(np.log(2.0))
 
     def _logarithms(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the logarithms of the densities of both distributions, each times its share."""
@@ -112,10 +104,6 @@ def _logarithms(residuals: np.ndarray, variance: float) -> np.ndarray:
     return -0.5 * (residuals**2 / variance + np.log(2.0 * np.pi * variance))
 
 
-def _bits(logarithms: np.ndarray, data: DataSet) -> float:
-    return -data.n_effective * float(np.average(logarithms, weights=data.weights)) / float(np.log(2.0))
-
-
 def _least_variance(data: DataSet) -> float:
     """Return the smallest variance, which is due to rounding, by a robust spread of the target."""
     middle = weighted_median(data.y, data.weights)
@@ -124,14 +112,7 @@ def _least_variance(data: DataSet) -> float:
 
 
 class Usual:
-    """The rows that are no outliers, by the residuals of a formula.
-
-    Parameters
-    ----------
-    formula : Expression
-    data : DataSet
-        All rows of the table, to which the distributions of the residuals are fitted.
-    """
+    """The rows that are no outliers, by the residuals of a formula on all rows of the table."""
 
     def __init__(self, formula: Expression, data: DataSet) -> None:
         self._formula = formula
@@ -145,21 +126,11 @@ class Usual:
             self._mixture = self._mixture._replace(share=1.0)
 
     def precision(self, data: DataSet, fitted: bool = True) -> np.ndarray:
-        """Return the probability of each row to be no outlier.
+        """Return the probability of each row to be no outlier, (n_rows,); 0.5 where the formula is undefined.
 
-        Parameters
-        ----------
-        data : DataSet
-            Rows of the table.
-        fitted : bool
-            Whether the constants of the formula were fitted to these rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            At least 1e-250; 0.5 where the formula is undefined.
+        `fitted` says whether the constants of the formula were fitted to these rows.
         """
-        return np.maximum(self._of_narrow(self._residuals(data, fitted)), _LEAST)
+        return np.maximum(self._of_narrow(self._residuals(data, fitted)), LEAST)
 
     def _of_narrow(self, residuals: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(residuals), 0.5, self._mixture.of_narrow(np.nan_to_num(residuals)))
@@ -179,16 +150,7 @@ def outlying_rows(
 ) -> np.ndarray:
     """Return the indices of the rows that are more probably outliers than not.
 
-    Parameters
-    ----------
-    formula : Expression
-    X, y : ndarray of shape (n_rows, n_features) and (n_rows,)
-    sample_weight : ndarray of shape (n_rows,), optional
-        Rows with the weight 0 were not in the fit. Whole numbers of an integer type are counts.
-
-    Returns
-    -------
-    ndarray of shape (n_outliers,), int
+    Rows of `X`, `y` and `sample_weight` with the weight 0 were not in the fit. Integers are counts.
     """
     given = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
     rows = np.flatnonzero(given > 0)
@@ -198,15 +160,7 @@ def outlying_rows(
 
 
 def description_with_outliers(data: DataSet, predicted: np.ndarray) -> float:
-    """Return the bits of the residuals of a formula where some rows may be outliers.
-
-    Parameters
-    ----------
-    data : DataSet
-        The rows with the weights that were given.
-    predicted : ndarray of shape (n_rows,)
-        Values of the formula.
-    """
+    """Return the bits of the residuals of a formula with values (n_rows,) where there may be outliers."""
     residuals = data.y - predicted
     if not (np.abs(residuals) < LARGEST).all():
         return np.inf
@@ -218,23 +172,9 @@ def left_out_of_fit(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the residual of each row when left out of the fit, and where a row alone determines the value.
 
-    The leverage of a row is, to first order, the share of its target in the fitted value. At a pole or peak
-    so narrow that it serves one row alone, the larger of the residuals to either side is returned.
-
-    Parameters
-    ----------
-    formula : Expression
-    values : ndarray of shape (n_rows,)
-        The values of the formula on the data.
-    data : DataSet
-    steps : ndarray of shape (n_features, n_rows)
-        The result of `small_steps` for the columns of the data.
-
-    Returns
-    -------
-    residuals : ndarray of shape (n_rows,)
-    are_own : ndarray of shape (n_rows,), bool
-        Whether the row has a narrow pole or a high leverage.
+    Both are of shape (n_rows,), like the values of the formula. The leverage of a row is, to first order, the
+    share of its target in the fitted value. At a pole or peak so narrow that it serves one row alone, by the
+    `steps` of `small_steps`, the larger of the residuals to either side is returned.
     """
     constants = np.asarray(formula.constants)
     groups = list(np.arange(len(constants))[:, None])

@@ -17,7 +17,6 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget
 from dgsr.fitting.beginning import OTHER_DATA, Beginning
-from dgsr.fitting.demands import Demands
 from dgsr.fitting.ending import Rules
 from dgsr.fitting.initial import Initial, initial_programs
 from dgsr.fitting.losses import near_neighbours
@@ -29,76 +28,49 @@ from dgsr.search.evolution import EvolutionConfig
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
-# Share of the rows that are held out for selection="holdout".
-_HELD_OUT = 0.25
-
 
 def planned(
     parameters: Mapping[str, Any],
     data: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     feature_names: Sequence[str] | None,
-    demands: Demands,
+    library: Library,
+    constraints: Constraints,
     begin: Beginning,
     budget: Budget,
     choose_generator: Callable[[Constraints, int], Generator | None],
 ) -> Passes:
     """Return the searches of a fit, after compiling its kernels and claiming its checkpoint.
 
-    Parameters
-    ----------
-    parameters : mapping of str to object
-        The parameters of the estimator.
-    data : tuple of (X, y, sample_weight)
-        Arrays of shapes (n_samples, n_features) and (n_samples,); the weights may be None.
-    feature_names : sequence of str or None
-    demands : Demands
-        The user's demands on formulas, with the library.
-    begin : Beginning
-    budget : Budget
-        The budget of the fit, whose clock is stopped while packages are loaded and kernels compiled.
-    choose_generator : callable
-        A function that returns the generator for constraints and a seed.
-
-    Returns
-    -------
-    Passes
-
-    Raises
-    ------
-    ValueError
-        If the units, the initial formulas, the generator or the checkpoint are unusable.
+    The `parameters` are settings of the estimator by `flat`, library and constraints those of `demanded`, and
+    the data are (X, y, sample_weight) of shapes (n_samples, n_features) and (n_samples,). The clock of the
+    budget is stopped while packages are loaded and kernels compiled. `choose_generator` returns the generator
+    for constraints and a seed. Raises ValueError if the units, the initial formulas, the generator or the
+    checkpoint are unusable.
     """
-    library = demands.library
-    with_origins = _can_have_origins(parameters, demands)
-    with_scales = library.has_constants and not _is_limited("mul", demands)
-    if begin.coordinates is not None:
-        has_origins = bool(begin.coordinates.origins.any())
-        has_scales = bool((begin.coordinates.scales != 1.0).any())
-        cannot_be_written = (has_origins and not with_origins) or (has_scales and not with_scales)
+    # Constraints and units may not allow x - 1990 in place of a column x.
+    has_units = parameters["units"] is not None and parameters["unitless_constants"]
+    with_origins = can_have_origins(library) and not has_units and not _is_limited("sub", constraints)
+    with_scales = library.has_constants and not _is_limited("mul", constraints)
+    if (known := begin.coordinates) is not None:
+        cannot_be_written = known.origins.any() and not with_origins
+        cannot_be_written |= (known.scales != 1.0).any() and not with_scales
         X, _, weights = data
-        counted = X if weights is None else X[weights > 0]
-        if cannot_be_written or not begin.coordinates.suit(counted):
+        if cannot_be_written or not known.suit(X if weights is None else X[weights > 0]):
             raise ValueError(OTHER_DATA)
     prepared = prepare(
         *data,
         with_scales=with_scales,
         with_origins=with_origins,
         max_rows=parameters["max_rows"],
-        held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,
+        held_out=0.25 if parameters["selection"] == "holdout" else 0.0,
         held_out_seed=begin.held_out_seed,
         coordinates=begin.coordinates,
         seed=begin.seed,
     )
     with budget.stopped_clock():  # reading units loads pint
         units = _units(parameters, feature_names, library.n_variables)
-    constraints = Constraints(
-        min_length=parameters["min_length"],
-        max_length=parameters["max_length"],
-        forbidden_columns=demands.forbidden_columns,
-        required=demands.required,
-        nested=demands.nested,
-        units=units,
-    )
+    lengths = {name: parameters[name] for name in ("min_length", "max_length")}
+    constraints = replace(constraints, units=units, **lengths)
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
     )
@@ -115,33 +87,14 @@ def planned(
         begin.checkpoint.claim(begin.random_state, what_matters, data)
     tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
     config = _search_config(parameters, tolerance)
-    make_search = partial(
-        Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours),
-        library=library,
-        constraints=constraints,
-        config=config,
-        generator=generator,
-        engine=parameters["gp"],
-        seed=begin.seed,
-    )
+    make = Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours)
+    settings = dict[str, Any](library=library, constraints=constraints, config=config, generator=generator)
+    make_search = partial(make, **settings, engine=parameters["gp"], seed=begin.seed)
     # A fit that continues from a checkpoint had this time before the file was written.
     if begin.checkpoint is None or not begin.checkpoint.states:
         budget.leave_time()
-    return Passes(
-        prepared,
-        parameters["loss"],
-        make_search,
-        budget,
-        Rules(library, constraints, feature_names, parameters["selection"], tolerance),
-        initial,
-        begin.checkpoint,
-    )
-
-
-def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
-    """Return whether constraints and units allow x - 1990 in place of a column x."""
-    has_units = parameters["units"] is not None and parameters["unitless_constants"]
-    return can_have_origins(demands.library) and not has_units and not _is_limited("sub", demands)
+    rules = Rules(library, constraints, feature_names, parameters["selection"], tolerance)
+    return Passes(prepared, parameters["loss"], make_search, budget, rules, initial, begin.checkpoint)
 
 
 def _without_idle_columns(
@@ -160,9 +113,9 @@ def _without_idle_columns(
     return replace(constraints, forbidden_columns=tuple(sorted(unwanted.union(forbidden))))
 
 
-def _is_limited(operator: str, demands: Demands) -> bool:
+def _is_limited(operator: str, constraints: Constraints) -> bool:
     """Return whether a limit of `nested` restricts how often an operator may occur below another one."""
-    return any(inner == operator and most is not None for _, inner, most in demands.nested)
+    return any(inner == operator and most is not None for _, inner, most in constraints.nested)
 
 
 def _units(
@@ -176,13 +129,10 @@ def _units(
                 "units=Units({name: unit}), or leave it out."
             )
     names = [f"x{i + 1}" for i in range(n_columns)] if feature_names is None else feature_names
-    return Units.of(
-        parameters["units"],
-        parameters["y_units"],
-        names,
-        unitless_constants=bool(parameters["unitless_constants"]),
-        penalty=None if parameters["unit_penalty"] is None else float(parameters["unit_penalty"]),
-    )
+    unitless, penalty = bool(parameters["unitless_constants"]), parameters["unit_penalty"]
+    penalty = None if penalty is None else float(penalty)
+    given = parameters["units"], parameters["y_units"], names
+    return Units.of(*given, unitless_constants=unitless, penalty=penalty)
 
 
 def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchConfig:
@@ -191,14 +141,12 @@ def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchCon
     Without evolution every program is sampled, since random programs and survivors serve breeding alone, and
     the decoder is trained without restarts, as in Petersen et al., ICLR 2021.
     """
-    names = ("max_time", "objective", "refine", "look_up")
     n_generations = int(parameters["gp_generations"])
-    by_policy_alone = dict[str, Any](random_share=0.0, survivors=0.0, patience=0)
-    return SearchConfig(
+    config = SearchConfig(
         max_evaluations=int(parameters["max_evaluations"]),
         tolerance=tolerance,
         batch_size=int(min(parameters["batch_size"], max(2, parameters["max_evaluations"]))),
         evolution=EvolutionConfig(generations=n_generations),
-        **{name: parameters[name] for name in names},
-        **({} if n_generations else by_policy_alone),
+        **{name: parameters[name] for name in ("max_time", "objective", "refine", "look_up")},
     )
+    return config if n_generations else replace(config, random_share=0.0, survivors=0.0, patience=0)

@@ -36,8 +36,6 @@ from dgsr.search import run as run_search
 # Reasons to stop after which the next pass follows; users never see the last one.
 _OUTLIERS = "outliers"
 _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
-# Fewest rows of which a quarter is two or more, so that rows can be held out.
-_FEWEST_TO_HOLD_OUT = 8
 # NMSE below which the kind of the noise is not tested, since hardly any is left.
 _NEARLY_EXACT = 1e-5
 # Share of the budget from which on no pass with relative errors begins, since it would be too short.
@@ -55,28 +53,8 @@ class _Outliers(Exception):
 class Passes:
     """The searches of one fit, and the best of their results.
 
-    Parameters
-    ----------
-    prepared : Prepared
-    loss : str or callable
-        A name, a formula, or a function of targets and predictions.
-    make_search : callable
-        A function that returns a `Search` of `data`, a `DataSet`, and `budget`.
-    budget : Budget
-        The budget that all searches share.
-    rules : Rules
-    initial : Initial or None
-        Programs with which every search that begins afresh starts.
-    checkpoint : Checkpoint or None
-        The file to which the searches are written, and from which they continue.
-
-    Attributes
-    ----------
-    prepared : Prepared
-    outcome : Outcome or None
-        The best result so far; None before a pass has ended, or without a formula that is finite on all rows.
-    stop_reason : str
-        The reason why the last search ended.
+    `make_search` returns a `Search` of `data`, a `DataSet`, and `budget`, which all searches share. Each that
+    begins afresh starts with the `initial` programs.
     """
 
     def __init__(
@@ -86,43 +64,28 @@ class Passes:
         make_search: Callable[..., Search],
         budget: Budget,
         rules: Rules,
-        initial: Initial | None = None,
-        checkpoint: Checkpoint | None = None,
+        initial: Initial | None,
+        checkpoint: Checkpoint | None,
     ) -> None:
-        self.budget = budget
         self.prepared, self._loss, self._make_search = prepared, loss, make_search
-        self._rules = rules
-        self._initial = initial
-        self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
-        self.outcome: Outcome | None = None
+        self.budget, self._rules, self._initial, self._checkpoint = budget, rules, initial, checkpoint
         self._watch = Watch(prepared)
-        self.stop_reason = "error"
+        self.outcome: Outcome | None = None  # the best so far, if a pass with a finite formula has ended
+        self.stop_reason = "error"  # why the last search ended
         self._passes: list[Begun] = []  # one for each pass; some passes share a search
+        self._ended: list[dict[str, Any]] = []  # the states of the searches that are over
         self._is_weighed = False
 
     def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
         """Run all passes, and return the best result, also after an interruption.
 
-        Parameters
-        ----------
-        state : dict or None
-            The state by `Search.state_dict` with whose programs the first pass begins.
-        callback : callable or None
-            A function that is called after each round, once there is a formula with finite values on all
-            rows. The search ends if it returns True or raises StopIteration.
-
-        Returns
-        -------
-        Outcome
-
-        Raises
-        ------
-        ValueError
-            If no formula was evaluated, or none has finite values on every row.
+        The first pass begins with the programs of `state`, by `Search.state_dict`. `callback` is called after
+        each round, once there is a formula with finite values on all rows; the search ends if it returns True
+        or raises StopIteration. Raises ValueError if no formula has finite values on every row.
         """
         saved = [] if self._checkpoint is None else self._checkpoint.states
         with one_thread():
-            parts = (self.prepared.data, self.prepared.held_out)
+            parts = self.prepared.data, self.prepared.held_out
             steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
             while (number := len(self._ended)) < len(steps):
                 steps, goes_on_with = self._next(steps, number)
@@ -184,7 +147,7 @@ class Passes:
         if self._rules.selection == "holdout" and outcome.front.held_out is None:
             n = len(self.prepared.data.y)
             are_few, mend = "There are too few different rows", "give 8 or more"
-            if n >= _FEWEST_TO_HOLD_OUT:
+            if n >= 8:  # a quarter of them is two or more
                 are_few, mend = f"The target differs in too few of the {n} rows", "give more such rows"
             yield (
                 f"{are_few} to hold some out, so the lowest loss chose the formula; {mend}, or choose "
@@ -196,39 +159,36 @@ class Passes:
 
     def _reason_for_nothing(self) -> str:
         """Return the message that says why there is no formula, and what to change."""
-        n = self.search.n_evaluations
+        none, units = f"None of {self.search.n_evaluations} equations", self._rules.constraints.units
         if required := list(self._rules.constraints.required):
             return (
-                f"None of {n} equations had all of {required=} and finite values on "
-                "every row of X; require less, or raise max_evaluations or max_time."
+                f"{none} had all of {required=} and finite values on every row of X; require less, or raise "
+                "max_evaluations or max_time."
             )
-        units = self._rules.constraints.units
         if units is not None and units.penalty is None:
             return (
-                f"None of {n} equations was consistent with the units and finite on every row of X; check "
-                "the units, let constants carry them, set a penalty in Units, or raise max_evaluations or "
-                "max_time."
+                f"{none} was consistent with the units and finite on every row of X; check the units, let "
+                "constants carry them, set a penalty in Units, or raise max_evaluations or max_time."
             )
         return (
-            f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "
-            "or rescale the inputs."
+            f"{none} had finite values on every row of X; raise max_evaluations or max_time, or rescale the "
+            "inputs."
         )
 
     def _show(self, callback: SearchCallback, search: Search) -> None:
         """Call a callback once the search has a formula with finite values; raise `_Ended` at its request."""
         program, nmse = self._shown.best(search.archive)
-        if np.isfinite(nmse):
-            best = self.prepared.coordinates.written(program[0])
-            best = best.with_feature_names(self._rules.feature_names)
-            share = search.budget.share
-            progress = SearchProgress(search.n_evaluations, search.seconds, nmse, best, share)
-            try:
-                with self.budget.interrupts.raising():
-                    is_over = callback(progress)
-            except StopIteration:
-                is_over = True
-            if isinstance(is_over, bool | np.bool_) and is_over:
-                raise _Ended
+        if not np.isfinite(nmse):
+            return
+        best = self.prepared.coordinates.written(program[0]).with_feature_names(self._rules.feature_names)
+        progress = SearchProgress(search.n_evaluations, search.seconds, nmse, best, search.budget.share)
+        try:
+            with self.budget.interrupts.raising():
+                is_over = callback(progress)
+        except StopIteration:
+            is_over = True
+        if isinstance(is_over, bool | np.bool_) and is_over:
+            raise _Ended
 
     @property
     def search(self) -> Search:
@@ -250,10 +210,7 @@ class Passes:
         self.budget.end_at(step.until)  # before its first programs are evaluated
 
     def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
-        """Let a search begin with the programs of a state, if one is given, and with initial formulas.
-
-        A search without outliers also begins with the formula that showed the outliers.
-        """
+        """Let a search begin with a state, with initial formulas, and with one that showed outliers."""
         if state is not None:
             begin_with_search(self.search, state)
         if with_initial and self._initial is not None:
@@ -332,7 +289,11 @@ class Passes:
         if chosen.loss > self._rules.tolerance:
             data = self.prepared.data
             predicted = chosen.expression(data.columns.T)
-            bits = chosen.description_length + self._description(step.loss, data, predicted)
+            if self._watch.usual is None:
+                bits = description(step.loss, data, predicted)
+            else:
+                bits = description_with_outliers(data, predicted)
+            bits += chosen.description_length
         best = np.inf if self.outcome is None else self.outcome.bits
         # For the same formula, the pass without outliers has the better standard errors of constants.
         is_better = bits <= best if step.loss == WITHOUT_OUTLIERS else bits < best
@@ -356,12 +317,6 @@ class Passes:
             )
             self._is_weighed = True
         return rows.with_numbers_of(self.prepared)
-
-    def _description(self, loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
-        """Return the bits of the residuals of a formula."""
-        if self._watch.usual is not None:
-            return description_with_outliers(data, predicted)
-        return description(loss, data, predicted)
 
     def _precisions(self, loss: str | Loss, data: DataSet) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined.

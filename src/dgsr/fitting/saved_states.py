@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.data.population import Population
 from dgsr.expressions.programs.library import Library
 
 # Names of the sets of programs in the state of a search.
@@ -19,16 +20,7 @@ _LARGEST = 2**63 - 1
 
 
 def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: int) -> None:
-    """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`.
-
-    Parameters
-    ----------
-    state : dict
-    fresh : dict
-    library : Library
-    n_islands : int
-        Number of islands of the search, if it has any.
-    """
+    """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
     alone = {name: value for name, value in fresh.items() if name != "islands"}
     islands: Any = state.get("islands", {})
     of_whole = {name: value for name, value in state.items() if name != "islands"}
@@ -110,8 +102,7 @@ def _check_programs(arrays: Mapping[str, np.ndarray], library: Library, has_free
     ends = np.take_along_axis(open_nodes, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
     if not ((open_nodes > 0) | ~inside).all() or not (ends[~is_empty] == 0).all():
         raise ValueError("it has programs that are none")
-    is_constant = (tokens == library.index.get("const", -1)) & (np.arange(width) < lengths[:, None])
-    n_constants = is_constant.sum(axis=1)
+    n_constants = Population(library, tokens, lengths, constants).is_constant.sum(axis=1)
     if n_constants.max(initial=0) > constants.shape[1]:
         raise ValueError("it has programs without their constants")
     is_used = np.arange(constants.shape[1]) < n_constants[:, None]

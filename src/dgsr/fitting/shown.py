@@ -14,12 +14,7 @@ _MOST_ROWS = 100_000
 
 
 class Shown:
-    """The best formula of an archive and its NMSE on all rows, of which the search uses a sample.
-
-    Parameters
-    ----------
-    rows : Prepared
-    """
+    """The best formula of an archive and its NMSE on all rows, of which the search uses a sample."""
 
     def __init__(self, rows: Prepared) -> None:
         data = rows.data if len(rows.data.y) <= _MOST_ROWS else rows.data.evenly_spaced(_MOST_ROWS)
@@ -29,14 +24,8 @@ class Shown:
     def best(self, archive: ParetoArchive) -> tuple[Population, float]:
         """Return the program that fits the rows of the search best, and its NMSE on all rows.
 
-        Programs that are not finite on all rows are skipped.
-
-        Returns
-        -------
-        Population
-            One program in the coordinates of the search, or none.
-        float
-            Its NMSE, inf if there is none.
+        It is a population of one, in the coordinates of the search. Programs that are not finite on all rows
+        are skipped; if there is no other one, the population is empty and the NMSE infinite.
         """
         programs, known = archive.population(), {}
         found = programs[:0], np.inf

@@ -21,26 +21,12 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
 
     It is 1 where the weights are inverse variances of the noise, and 0 where the noise is the same in all
     rows, so that the weights are shares. The exponent with the shortest description of formula and residuals,
-    over all programs, is returned. `DataSet.with_noise_exponent` applies it.
+    over all programs, is returned; the formula of the lowest loss may overfit heavy rows.
 
-    Parameters
-    ----------
-    rows : Prepared
-        The rows with the weights that were given.
-    programs : Population
-        The front of a search, in its coordinates. The formula of the lowest loss does not decide alone, since
-        it may overfit heavy rows.
-    precision : ndarray of shape (n_rows,), optional
-        Factors of the squared residuals by the loss of the search.
+    The `rows` have the weights that were given, the `programs` are the front of a search in its coordinates,
+    and `precision`, (n_rows,), has the factors of the squared residuals by the loss of the search.
 
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    References
-    ----------
-    Harvey, 1976 (multiplicative heteroscedasticity).
+    Reference: Harvey, 1976 (multiplicative heteroscedasticity).
     """
     data = rows.data
     of_each = data.weights / data.counts

@@ -19,10 +19,7 @@ _NEVER = -1e4
 
 
 def can_adapt(encoder: str, theirs: Library, library: Library) -> bool:
-    """Return whether a generator with this encoder, trained on programs of `theirs`, can be `adapted`.
-
-    With encoders other than ``"descriptions"`` both libraries must have the same operators.
-    """
+    """Return whether a generator with this encoder, trained on programs of `theirs`, can be `adapted`."""
     if encoder == "descriptions":
         return not set(theirs.operators).isdisjoint(library.operators)
     return theirs.operators == library.operators and theirs.has_constants == library.has_constants
@@ -31,24 +28,10 @@ def can_adapt(encoder: str, theirs: Library, library: Library) -> bool:
 def adapted(generator: Generator, library: Library, max_length: int, for_training: bool = False) -> Generator:
     """Return a generator for a library and a length that shares weights with the given one where possible.
 
-    It samples no tokens that the given one does not know. Positions beyond those of the training are treated
-    as the last one.
-
-    Parameters
-    ----------
-    generator : Generator
-    library : Library
-        A library for which `can_adapt` is True.
-    max_length : int
-        Most tokens of a program.
-    for_training : bool
-        Whether the generator will be trained further. It then may sample unknown tokens, and columns beyond
-        those of the training have their own positions.
-
-    Raises
-    ------
-    ValueError
-        If the encoder is ``"rows"`` and has too few variables.
+    It samples no tokens that the given one does not know, and positions beyond those of the training are
+    treated as the last one. If it is `for_training`, it may sample unknown tokens, and columns beyond those
+    of the training have their own positions. `can_adapt` must be True for the library. Raises ValueError if
+    the encoder is ``"rows"`` and has too few variables.
     """
     theirs = generator.library
     n_more = max(0, max_length - generator.config.max_length)

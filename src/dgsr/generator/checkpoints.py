@@ -33,14 +33,11 @@ WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
 # Entry of a card with the digest of a file of format 1, which also identifies it in records of measurements.
 _DIGEST = "sha256"
 
-# Generators have a few megabytes. Files with larger numbers than the next four were not written by dgsr.
-# Largest size of a file of weights, in bytes.
+# Largest sizes of a file of weights and of its header, in bytes, largest absolute value of a number in the
+# header, and largest number of layers or variables. Files with larger numbers were not written by dgsr.
 _MAX_WEIGHTS_BYTES = 1 << 30
-# Largest size of its header, in bytes.
 _MAX_HEADER = 1 << 24
-# Largest absolute value of a number in the header.
 _MAX_SIZE = 1_000_000
-# Largest number of layers or variables.
 _MAX_MODULES = 1_000
 # Fields of `Constraints` that belong to a fit and not to a generator.
 _DEMANDS = ("forbidden_columns", "required", "nested", "units")
@@ -88,9 +85,7 @@ def header_of(generator: Generator) -> dict[str, str]:
     """Return the header of a weights file."""
     refuse_user_operators(generator.library)
     library = replace(generator.library, complexities=())  # networks do not depend on them
-    constraints = asdict(generator.constraints)
-    for demand in _DEMANDS:
-        del constraints[demand]
+    constraints = {k: v for k, v in asdict(generator.constraints).items() if k not in _DEMANDS}
     return {
         "format_version": str(FORMAT_VERSION),
         "library": json.dumps(library.to_json()),
@@ -101,15 +96,7 @@ def header_of(generator: Generator) -> dict[str, str]:
 
 
 def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, Any]) -> None:
-    """Write a generator's folder; an existing one is replaced file by file, each in one step.
-
-    Parameters
-    ----------
-    generator : Generator
-    folder : str or Path
-    card : mapping
-        An object that can be written as JSON.
-    """
+    """Write a generator's folder with a JSON card; an existing one is replaced file by file."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / WEIGHTS, generator.state_dict(), header_of(generator))
@@ -126,13 +113,7 @@ class _Uninitialised(TorchFunctionMode):
 
 
 def _written_names(header: Mapping[str, str]) -> Any:
-    """Return the names of the network's inputs in a header; None for a file of layout 1 without names.
-
-    Raises
-    ------
-    ValueError
-        If the layout of the inputs is not the one that this version computes.
-    """
+    """Return the names of the network's inputs in a header; None for a file of layout 1 without names."""
     layout = from_json(header.get("input_layout", '{"version": 1, "names": null}'))
     if layout["version"] != INPUT_LAYOUT:
         raise ValueError(

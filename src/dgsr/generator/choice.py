@@ -15,10 +15,7 @@ from dgsr.reporting.warning import warn_caller
 
 
 def _loaded(name_or_path: str | Path) -> Generator:
-    """Return a generator from its files, from a cache where they have not changed.
-
-    Searches do not change it, since they refine a copy.
-    """
+    """Return a generator from its files, from a cache where they have not changed."""
     folder = folder_of(name_or_path).resolve()
     file = folder / WEIGHTS
     return _read(folder, file.stat().st_mtime_ns if file.is_file() else 0)
@@ -63,22 +60,10 @@ def choose_generator(
 ) -> tuple[str, Generator]:
     """Return the name of a generator, and the generator for a search over the columns of a library.
 
-    Parameters
-    ----------
-    chosen : str, Path or Generator
-        ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning),
-        ``"untrained"``, the name of a shipped generator, a folder, or a generator itself, whose name is then
-        ``"given"``.
-    library : Library
-    constraints : Constraints
-        Limits of the programs of the search, for which an untrained generator is made.
-    seed : int
-        Seed of the weights of an untrained generator.
-
-    Raises
-    ------
-    ValueError
-        If the generator cannot be adapted to the library or to the number of columns.
+    The chosen one is ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning),
+    ``"untrained"`` (with weights drawn by `seed`, for programs within the constraints), the name of a shipped
+    generator, a folder, or a generator itself, whose name is then ``"given"``. Raises ValueError if it cannot
+    be adapted to the library or to the number of columns.
     """
     if chosen == "auto":
         found = find_generator(library)

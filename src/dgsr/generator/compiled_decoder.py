@@ -87,9 +87,7 @@ def _linear(x, n, weight, bias, out):
 def _gelu(x, n):
     """Replace the first n rows of x by x times the normal cumulative distribution function of x.
 
-    References
-    ----------
-    Abramowitz & Stegun, 7.1.26: the error function to 1.5e-7.
+    Reference: Abramowitz & Stegun, 7.1.26: the error function to 1.5e-7.
     """
     for a in range(n):
         for j in range(x.shape[1]):
@@ -188,8 +186,6 @@ def decode(weights, grammar, draws, state):
 
     Parameters
     ----------
-    weights : DecoderWeights
-    grammar : Grammar
     draws : Draws
         Initial tree states, and zeros; they receive the programs and their log-probabilities.
     state : ndarray of 4 uint64

@@ -23,60 +23,30 @@ def least_size(name: str) -> int:
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """Every size of the conditional generator p_theta(f|D).
+    """Every size of the conditional generator p_theta(f|D); ValueError for sizes that do not go together."""
 
-    Parameters
-    ----------
-    encoder : {"rows", "descriptions"}
-        ``"rows"`` is the paper's set transformer over the rows, with a fixed place for every variable.
-        ``"descriptions"`` reads how well simple functions of the columns explain the target. The decoder then
-        scores a variable by the vector of its column, so that one generator serves any number of variables,
-        and a guide for evolution reads the same vectors; see `dgsr.generator.guide`.
-    target : {"raw", "standardised"}
-        Whether the encoder ``"rows"`` reads y itself, or y with mean 0 and standard deviation 1, which suits
-        programs whose scale and offset are fitted. Descriptions hardly depend on the scale.
-    encoder_width, encoder_heads, encoder_layers : int
-        Features, attention heads and number of blocks: of induced set attention for ``"rows"``, of
-        attention among the columns for ``"descriptions"``.
-    n_inducing : int
-        Inducing points of each block of ``"rows"``.
-    n_latents : int
-        Number of vectors that summarise a data set (seeds of the pooling attention); 1 for
-        ``"descriptions"``.
-    max_rows : int
-        Most rows that the encoder reads; of larger data sets it reads a random sample of this size.
-    tree_embedding, tree_heads, tree_layers : int
-        Tree-state encoder: size of the embeddings of parent and of sibling, heads, layers. With 0 layers
-        the tree state is the embeddings themselves.
-    decoder_width, decoder_heads, decoder_layers : int
-    feedforward : int
-        Hidden features of every feed-forward block, as a multiple of the block's width.
-    max_length : int
-        Longest program.
-
-    Raises
-    ------
-    ValueError
-        If `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is not a multiple of its
-        heads, or `n_latents` is not 1 with ``"descriptions"``.
-    """
-
+    # "rows" is the paper's set transformer over the rows, with a fixed place for every variable.
+    # "descriptions" reads how well simple functions of the columns explain the target. The decoder then
+    # scores a variable by the vector of its column, so that one generator serves any number of variables, and
+    # a guide for evolution reads the same vectors; see `dgsr.generator.guide`.
     encoder: str = "rows"
+    # Whether the encoder "rows" reads y itself ("raw"), or y with mean 0 and standard deviation 1
+    # ("standardised"), which suits programs whose scale and offset are fitted.
     target: str = "raw"
     encoder_width: int = 96
     encoder_heads: int = 4
-    encoder_layers: int = 3
-    n_inducing: int = 24
-    n_latents: int = 8
-    max_rows: int = 200
-    tree_embedding: int = 16
+    encoder_layers: int = 3  # blocks of induced set attention, or of attention among the columns
+    n_inducing: int = 24  # inducing points of each block of "rows"
+    n_latents: int = 8  # vectors that summarise a data set (seeds of the pooling attention)
+    max_rows: int = 200  # most rows that the encoder reads; of more it reads a random sample
+    tree_embedding: int = 16  # size of the embeddings of parent and of sibling
     tree_heads: int = 1
-    tree_layers: int = 0
+    tree_layers: int = 0  # with 0 the tree state is the embeddings themselves
     decoder_width: int = 64
     decoder_heads: int = 4
     decoder_layers: int = 3
-    feedforward: int = 2
-    max_length: int = 30
+    feedforward: int = 2  # hidden features of a feed-forward block, as a multiple of its width
+    max_length: int = 30  # tokens of the longest program
 
     def __post_init__(self) -> None:
         if self.encoder not in ENCODERS:
@@ -105,10 +75,7 @@ class GeneratorConfig:
 def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a `GeneratorConfig` in a file, without fields that only older versions had.
 
-    Raises
-    ------
-    ValueError
-        If the weights are of a network that no longer exists.
+    Raises ValueError if the weights are of a network that no longer exists.
     """
     fields = dict(written)
     for name, supported in (("input_encoding", "float"), ("remainders", False)):
@@ -125,17 +92,9 @@ _BASE = GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=128, 
 #: training on a processor, and ``"large"`` those of the shipped generators, which were trained on a GPU.
 CONFIGS = {
     "paper": GeneratorConfig(
-        encoder_width=32,
-        encoder_heads=1,
-        encoder_layers=3,
-        n_inducing=64,
-        n_latents=1,
-        tree_layers=3,
-        decoder_width=32,
-        decoder_heads=1,
-        decoder_layers=2,
-        feedforward=2,
+        encoder_width=32, encoder_heads=1, n_inducing=64, n_latents=1, tree_layers=3,
+        decoder_width=32, decoder_heads=1, decoder_layers=2,
     ),
     "base": _BASE,
     "large": replace(_BASE, encoder_width=256, encoder_heads=8, encoder_layers=4),
-}
+}  # fmt: skip

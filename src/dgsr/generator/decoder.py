@@ -41,18 +41,11 @@ class Memory(NamedTuple):
 
 @dataclass
 class Cache:
-    """Keys and values of all earlier positions, so that a pass computes the next position only.
+    """Keys and values of all earlier positions, so that a pass computes the next position only."""
 
-    Parameters
-    ----------
-    keys_values : list of Tensor of shape (2, D K, H, max_length, width / H)
-        First for the tree layers, then for the decoder's layers.
-    length : int
-        Number of positions that are filled.
-    """
-
+    # (2, D K, H, max_length, width / H), first of the tree layers, then of the decoder's layers
     keys_values: list[Tensor]
-    length: int = 0
+    length: int = 0  # number of positions that are filled
 
     def keep(self, rows: Tensor) -> None:
         """Retain the programs `rows` of the D K and remove the others."""
@@ -137,17 +130,12 @@ class Decoder(nn.Module):
             latents = latents + functional.pad(order, (0, 0, self.n_latents, 0))
         keys_values = [layer.attention.keys_values(latents) for layer in self.layers]
         outputs = torch.cat([self.out.weight, self.out.bias[:, None]], dim=1)
-        rows = [
-            weight.expand(len(latents), -1, -1)
-            for weight in (self.tokens.weight, self.siblings.weight, outputs)
-        ]
+        weights = self.tokens.weight, self.siblings.weight, outputs
+        rows = [weight.expand(len(latents), -1, -1) for weight in weights]
         if self.has_columns:
             columns = latents[:, self.n_latents :]
             linears = self.column_tokens, self.column_siblings, self.column_outputs
-            rows = [
-                self._with_columns(fixed, linear(columns))
-                for fixed, linear in zip(rows, linears, strict=True)
-            ]
+            rows = [self._with_columns(fixed, linear(columns)) for fixed, linear in zip(rows, linears)]
         return Memory(keys_values, *rows)
 
     def _with_columns(self, fixed: Tensor, columns: Tensor) -> Tensor:
@@ -160,36 +148,17 @@ class Decoder(nn.Module):
     def new_cache(self, n_programs: int, max_length: int) -> Cache:
         """Return an empty cache for `n_programs` programs."""
         attentions = [layer.self_attention for layer in (*self.tree_layers, *self.layers)]
-        like = self.positions.weight
-        return Cache(
-            [
-                like.new_empty(2, n_programs, a.heads, max_length, a.out.in_features // a.heads)
-                for a in attentions
-            ]
-        )
+        shapes = [(2, n_programs, a.heads, max_length, a.out.in_features // a.heads) for a in attentions]
+        return Cache([self.positions.weight.new_empty(shape) for shape in shapes])
 
     def forward(
-        self,
-        previous: Tensor,
-        parents: Tensor,
-        siblings: Tensor,
-        memory: Memory,
-        cache: Cache | None = None,
+        self, previous: Tensor, parents: Tensor, siblings: Tensor, memory: Memory, cache: Cache | None = None
     ) -> Tensor:
-        """Compute the logits of the tokens at L positions of K programs for each of D data sets.
+        """Compute the logits of tokens at L positions of K programs for D data sets: (D, K, L, n_tokens).
 
-        Parameters
-        ----------
-        previous, parents, siblings : Tensor of shape (D, K, L), int64
-            Token before each position, and the tree state at it.
-        memory : Memory
-        cache : Cache, optional
-            Keys and values of earlier positions. If it is given, L is 1 and the position is the next one,
-            whose keys and values are added; otherwise the L positions are the first ones.
-
-        Returns
-        -------
-        Tensor of shape (D, K, L, n_tokens)
+        `previous`, `parents` and `siblings`, (D, K, L) int64, are the token before each position, and the
+        tree state at it. With a cache L is 1 and the position is the next one, whose keys and values are
+        added; otherwise the L positions are the first ones.
         """
         d, k, length = previous.shape
         start = 0 if cache is None else cache.length

@@ -20,9 +20,7 @@ def standardise(y: Tensor) -> Tensor:
 class Encoder(nn.Module):
     """Set transformer over the rows (x_i, y_i) of a data set.
 
-    References
-    ----------
-    Lee et al., ICML 2019; Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Instantiation".
+    Reference: Lee et al., ICML 2019; Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Instantiation".
     """
 
     def __init__(self, config: GeneratorConfig, n_variables: int) -> None:
@@ -44,18 +42,9 @@ class Encoder(nn.Module):
         self.out_norm = nn.LayerNorm(width)
 
     def forward(self, X: Tensor, y: Tensor, n_variables: int) -> Tensor:
-        """Encode data sets.
+        """Encode data sets X (D, N, C) and y (D, N), float64, to (D, S, encoder_width).
 
-        Parameters
-        ----------
-        X : Tensor of shape (D, N, C), float64
-            C is the number of variables of the library; the data have the first `n_variables` of them.
-        y : Tensor of shape (D, N), float64
-        n_variables : int
-
-        Returns
-        -------
-        Tensor of shape (D, S, encoder_width)
+        C is the number of variables of the library; the data have the first `n_variables` of them.
         """
         if self.standardised:
             y = standardise(y)

@@ -10,17 +10,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Encoding:
-    """The input of the decoder from D data sets.
+    """The input of the decoder from D data sets."""
 
-    Parameters
-    ----------
-    latents : Tensor of shape (D, S, encoder_width)
-        Vectors of the encoder.
-    unread : ndarray of int, optional
-        Columns that the encoder did not read because there are too many; they have another column's vector.
-    """
-
-    latents: Tensor
+    latents: Tensor  # (D, S, encoder_width): vectors of the encoder
+    # Columns that the encoder did not read because there are too many; they have another column's vector.
     unread: np.ndarray | None = None
 
     def __len__(self) -> int:

@@ -32,23 +32,11 @@ class LogProbs(NamedTuple):
 class Generator(nn.Module):
     """Encoder and decoder over the tokens of one library.
 
-    Parameters
-    ----------
-    library : Library
-        Its number of variables is the largest that data may have; data with fewer use the first ones.
-        `with_variables` allows more, except with the encoder ``"rows"``.
-    config : GeneratorConfig
-    constraints : Constraints
-        Constraints on the sampled programs; they are part of the distribution.
+    The library's number of variables is the largest that data may have; data with fewer use the first ones.
+    `with_variables` allows more, except with the encoder ``"rows"``. The constraints on the sampled programs
+    are part of the distribution; ValueError if they allow longer programs than `config` has positions for.
 
-    Raises
-    ------
-    ValueError
-        If `constraints` allow longer programs than `config` has positions for.
-
-    References
-    ----------
-    Holt, Qian, van der Schaar, ICLR 2023, section 3 and appendix "DGSR Instantiation".
+    Reference: Holt, Qian, van der Schaar, ICLR 2023, section 3 and appendix "DGSR Instantiation".
     """
 
     def __init__(self, library: Library, config: GeneratorConfig, constraints: Constraints) -> None:
@@ -58,9 +46,7 @@ class Generator(nn.Module):
                 f"max_length={constraints.max_length} of the constraints must be at most the network's, "
                 f"{config.max_length}; use config.with_max_length."
             )
-        self.library = library
-        self.config = config
-        self.constraints = constraints
+        self.library, self.config, self.constraints = library, config, constraints
         self.encoder: DescriptionEncoder | Encoder
         self.guide: Guide | None = None
         if config.encoder == "descriptions":
@@ -94,10 +80,8 @@ class Generator(nn.Module):
         Weights are valid only for the inputs of their training; see `dgsr.generator.config.INPUT_LAYOUT`.
         """
         n_tokens = self.decoder.tokens.num_embeddings - 1  # columns have no embeddings
-        names = dict(self.encoder.input_names)
-        names["token"] = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
-        names["state of the tree"] = ("parent", "sibling")
-        return names
+        tokens = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
+        return {**self.encoder.input_names, "token": tokens, "state of the tree": ("parent", "sibling")}
 
     def refinable_copy(self) -> Generator:
         """Return a generator that shares this frozen encoder and has its own copy of the decoder."""
@@ -109,10 +93,8 @@ class Generator(nn.Module):
     def with_variables(self, n_variables: int) -> Generator:
         """Return this generator, with shared weights, for data of more columns (P3 of the paper).
 
-        Raises
-        ------
-        ValueError
-            If the encoder is ``"rows"``, whose number of variables is fixed, and that is too small.
+        Raises ValueError if the encoder is ``"rows"``, whose number of variables is fixed, and that is too
+        small.
         """
         if n_variables <= self.library.n_variables:
             return self
@@ -133,36 +115,15 @@ class Generator(nn.Module):
         return self.constraints.grammar(self.library, n_variables)
 
     def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int) -> Encoding:
-        """Encode D data sets.
-
-        Parameters
-        ----------
-        X : ndarray of shape (D, N, C), float64
-        y : ndarray of shape (D, N), float64
-        n_variables : int
-            Number of columns of `X` that are read, from the first on.
-        """
+        """Encode D data sets, by the first `n_variables` columns of `X` (D, N, C) and `y` (D, N), float64."""
         return Encoding(self.encoder(*self._on_device(X, y), n_variables))
 
     @torch.inference_mode()
     def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
-        """Encode one data set of a user.
+        """Encode one data set of a user, `X` (n_samples, n_features) and `y` (n_samples,).
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-        seed : int
-            Seed of the sample of rows that is read where there are more than `config.max_rows`.
-
-        Returns
-        -------
-        Encoding
-
-        Raises
-        ------
-        ValueError
-            If `X` has more columns than the generator knows.
+        If there are more rows than `config.max_rows`, `seed` is that of the sample that is read. Raises
+        ValueError if `X` has more columns than the generator knows.
         """
         n_features = X.shape[1]
         known = self.library.n_variables
@@ -181,19 +142,11 @@ class Generator(nn.Module):
 
     @torch.inference_mode()
     def guide_probabilities(self, encoding: Encoding) -> np.ndarray | None:
-        """Return the probabilities of tokens under each parent in the law of a data set.
+        """Return the probabilities of tokens under each parent in the law of one encoded data set.
 
-        Parameters
-        ----------
-        encoding : Encoding
-            The encoding of one data set.
-
-        Returns
-        -------
-        ndarray of shape (n_operators + 1, n_tokens) or None
-            The parents are the operators and, in the last row, the root. Operators that the generator does
-            not know and variables that the data do not have are 0. The result is None for a generator without
-            a guide.
+        They are of shape (n_operators + 1, n_tokens), or None for a generator without a guide. The parents
+        are the operators and, in the last row, the root. Operators that the generator does not know and
+        variables that the data do not have are 0.
         """
         if self.guide is None:
             return None
@@ -223,18 +176,7 @@ class Generator(nn.Module):
     ) -> LogProbs:
         """Return the log-probabilities of K programs for each of D data sets, in one pass with gradients.
 
-        Parameters
-        ----------
-        encoding : Encoding
-            Encoding of the D data sets.
-        tokens : ndarray of shape (D K, max_length), int64
-            Data set by data set, in the order of `Samples`.
-        lengths : ndarray of shape (D K,), int64
-        grammar : Grammar
-
-        Returns
-        -------
-        LogProbs
+        The tokens, (D K, max_length) int64, and lengths, (D K,), are in the order of `Samples`.
         """
         n_datasets, n_tokens = len(encoding), len(self.library)
         longest = int(lengths.max())
@@ -268,19 +210,7 @@ class Generator(nn.Module):
         return Population(self.library, tokens, lengths, np.ones((len(lengths), width)))
 
     def sample(self, X: np.ndarray, y: np.ndarray, n: int, random_state: int = 0) -> Population:
-        """Draw `n` programs for a data set.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-        n : int
-        random_state : int
-
-        Returns
-        -------
-        Population
-        """
+        """Draw `n` programs for a data set, `X` (n_samples, n_features) and `y` (n_samples,)."""
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         state = new_state(random_state)
         encoding = self.encode_dataset(X, y, random_state)

@@ -41,10 +41,7 @@ def merge_heads(x: Tensor) -> Tensor:
 def feedforward(width: int, multiple: int) -> nn.Sequential:
     """Return a feed-forward block: norm, linear, GELU, linear."""
     return nn.Sequential(
-        nn.LayerNorm(width),
-        nn.Linear(width, multiple * width),
-        nn.GELU(),
-        nn.Linear(multiple * width, width),
+        nn.LayerNorm(width), nn.Linear(width, multiple * width), nn.GELU(), nn.Linear(multiple * width, width)
     )
 
 
@@ -81,9 +78,7 @@ def learned_vectors(n: int, width: int) -> nn.Parameter:
 class InducedSetAttention(nn.Module):
     """Induced set attention: a few learned points attend to the set, then the set attends to them.
 
-    References
-    ----------
-    Lee et al., "Set Transformer", ICML 2019, section 3.1 (ISAB).
+    Reference: Lee et al., "Set Transformer", ICML 2019, section 3.1 (ISAB).
     """
 
     def __init__(self, width: int, heads: int, n_inducing: int, multiple: int) -> None:

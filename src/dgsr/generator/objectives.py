@@ -20,18 +20,10 @@ from torch import Tensor
 
 @dataclass
 class Baseline:
-    """Exponentially weighted moving average of rewards, b_t = alpha E[R] + (1 - alpha) b_(t-1).
+    """Exponentially weighted moving average of rewards, b_t = alpha E[R] + (1 - alpha) b_(t-1)."""
 
-    Parameters
-    ----------
-    alpha : float
-        Weight of the newest batch.
-    value : float or None
-        The present average; None before the first batch, whose mean becomes the average.
-    """
-
-    alpha: float = 0.5
-    value: float | None = None
+    alpha: float = 0.5  # weight of the newest batch
+    value: float | None = None  # None before the first batch, whose mean becomes the average
 
     def update(self, rewards: Tensor) -> float:
         """Update the average with a batch of rewards and return it."""
@@ -41,13 +33,7 @@ class Baseline:
 
 
 def vanilla_policy_gradient(log_probs: Tensor, rewards: Tensor, baseline: float | Tensor) -> Tensor:
-    """REINFORCE: minus the mean of (R - b) log p.
-
-    Parameters
-    ----------
-    log_probs, rewards : Tensor of shape (D, K)
-    baseline : float or Tensor that broadcasts to (D, K)
-    """
+    """REINFORCE: minus the mean of (R - b) log p, of shape (D, K)."""
     return -((rewards - baseline) * log_probs).mean()
 
 
@@ -57,11 +43,7 @@ def risk_seeking_policy_gradient(log_probs: Tensor, rewards: Tensor, epsilon: fl
     Minus (R - R_eps) log p over the programs whose reward is above the (1 - epsilon) quantile R_eps
     of their data set, divided by epsilon K and averaged over data sets.
 
-    Parameters
-    ----------
-    log_probs, rewards : Tensor of shape (D, K)
-    epsilon : float
-        Fraction of the programs that contribute.
+    Log-probabilities and rewards are of shape (D, K).
     """
     quantile = torch.quantile(rewards, 1.0 - epsilon, dim=1, keepdim=True)
     above = (rewards - quantile).clamp_min(0.0)
@@ -77,14 +59,6 @@ def priority_queue_training(log_probs: Tensor) -> Tensor:
 
 
 def hierarchical_entropy(entropies: Tensor, decay: float) -> Tensor:
-    """Return the mean over programs of sum_t decay^t H_t, in which early tokens have the largest weights.
-
-    Parameters
-    ----------
-    entropies : Tensor of shape (D, K, L)
-        Entropy of the choice at each position, zero after the end.
-    decay : float
-        The factor from token to token, in (0, 1]; 1 gives the plain sum.
-    """
+    """Return the mean over programs of sum_t decay^t H_t, for the entropies H (D, K, L) of the choices."""
     weights = decay ** torch.arange(entropies.shape[-1], device=entropies.device)
     return (entropies * weights).sum(dim=-1).mean()

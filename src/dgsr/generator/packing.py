@@ -67,15 +67,10 @@ def pack_decoder(decoder: Decoder, memory: Memory) -> list[DecoderWeights]:
     """Return the weights of a decoder for each data set of a memory."""
     layers = _pack_layers(decoder.layers, decoder.positions.embedding_dim)
     tree_layers = _pack_layers(decoder.tree_layers, decoder.tree_positions.embedding_dim)
-    return [
-        DecoderWeights(
-            _pack_embeddings(decoder, memory, j),
-            tree_layers,
-            layers,
-            _pack_attention(decoder.layers, memory, j),
-        )
-        for j in range(len(memory.tokens))
-    ]
+    of_datasets = range(len(memory.tokens))
+    embeddings = [_pack_embeddings(decoder, memory, j) for j in of_datasets]
+    attention = [_pack_attention(decoder.layers, memory, j) for j in of_datasets]
+    return [DecoderWeights(embeddings[j], tree_layers, layers, attention[j]) for j in of_datasets]
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -88,8 +83,14 @@ def _stacked(tensors: Iterable[Tensor], *shape: int) -> np.ndarray:
     return np.ascontiguousarray(np.stack(arrays)) if arrays else np.zeros((0, *shape), dtype=np.float32)
 
 
-def _norm(norm: nn.LayerNorm) -> Tensor:
-    return torch.stack([norm.weight, norm.bias])
+def _norms(norms: list[nn.LayerNorm], width: int = 0) -> np.ndarray:
+    return _stacked([torch.stack([norm.weight, norm.bias]) for norm in norms], 2, width)
+
+
+def _linears(linears: list[nn.Linear], n_in: int = 0, n_out: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights (n, in, out) and the biases (n, out) of linear layers."""
+    weights = _stacked([linear.weight.T for linear in linears], n_in, n_out)
+    return weights, _stacked([linear.bias for linear in linears], n_out)
 
 
 def _pack_layers(layers: nn.ModuleList, width: int) -> StackedLayers:
@@ -98,17 +99,13 @@ def _pack_layers(layers: nn.ModuleList, width: int) -> StackedLayers:
     attentions = [layer.self_attention for layer in own]
     norms, widen, narrow = ([layer.feedforward[i] for layer in own] for i in (0, 1, 3))
     return StackedLayers(
-        heads=attentions[0].heads if attentions else 1,
-        norm=_stacked([_norm(a.norm) for a in attentions], 2, width),
-        qkv=_stacked([a.qkv.weight.T for a in attentions], width, 3 * width),
-        qkv_bias=_stacked([a.qkv.bias for a in attentions], 3 * width),
-        out=_stacked([a.out.weight.T for a in attentions], width, width),
-        out_bias=_stacked([a.out.bias for a in attentions], width),
-        forward_norm=_stacked([_norm(norm) for norm in norms], 2, width),
-        widen=_stacked([linear.weight.T for linear in widen], width, width),
-        widen_bias=_stacked([linear.bias for linear in widen], width),
-        narrow=_stacked([linear.weight.T for linear in narrow], width, width),
-        narrow_bias=_stacked([linear.bias for linear in narrow], width),
+        attentions[0].heads if attentions else 1,
+        _norms([a.norm for a in attentions], width),
+        *_linears([a.qkv for a in attentions], width, 3 * width),
+        *_linears([a.out for a in attentions], width, width),
+        _norms(norms, width),
+        *_linears(widen, width, width),
+        *_linears(narrow, width, width),
     )
 
 
@@ -116,18 +113,15 @@ def _pack_attention(layers: nn.ModuleList, memory: Memory, j: int) -> CrossAtten
     """Return the attention of decoder layers to data set `j` of a memory."""
     own: list[Any] = list(layers)
     attentions = [layer.attention for layer in own]
-    merged = [
-        (k[j].transpose(0, 1).flatten(1), v[j].transpose(0, 1).flatten(1)) for k, v in memory.keys_values
-    ]
+    keys = [key[j].transpose(0, 1).flatten(1) for key, _ in memory.keys_values]
+    values = [value[j].transpose(0, 1).flatten(1) for _, value in memory.keys_values]
     return CrossAttention(
-        norm=_stacked([_norm(layer.norm) for layer in own]),
-        query=_stacked([a.query.weight.T for a in attentions]),
-        query_bias=_stacked([a.query.bias for a in attentions]),
-        out=_stacked([a.out.weight.T for a in attentions]),
-        out_bias=_stacked([a.out.bias for a in attentions]),
-        tree=_stacked([layer.tree.weight.T for layer in own]),
-        keys=_stacked([k for k, _ in merged]),
-        values=_stacked([v for _, v in merged]),
+        _norms([layer.norm for layer in own]),
+        *_linears([a.query for a in attentions]),
+        *_linears([a.out for a in attentions]),
+        _stacked([layer.tree.weight.T for layer in own]),
+        _stacked(keys),
+        _stacked(values),
     )
 
 
@@ -139,7 +133,7 @@ def _pack_embeddings(decoder: Decoder, memory: Memory, j: int) -> Embeddings:
         parents=_array(decoder.parents.weight),
         siblings=_array(memory.siblings[j]),
         tree_positions=_array(decoder.tree_positions.weight),
-        norm=_array(_norm(decoder.norm)),
+        norm=_norms([decoder.norm])[0],
         outputs=_array(memory.outputs[j, :, :-1].T),
         outputs_bias=_array(memory.outputs[j, :, -1]),
     )

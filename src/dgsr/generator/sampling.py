@@ -30,28 +30,11 @@ class Samples(NamedTuple):
 
 @torch.inference_mode()
 def sample_programs(
-    decoder: Decoder,
-    encoding: Encoding,
-    n_per_dataset: int,
-    grammar: Grammar,
-    state: np.ndarray,
+    decoder: Decoder, encoding: Encoding, n_per_dataset: int, grammar: Grammar, state: np.ndarray
 ) -> Samples:
-    """Draw programs from p_theta(f|D).
+    """Draw programs from p_theta(f|D), `n_per_dataset` for each of the D encoded data sets, one by one.
 
-    Parameters
-    ----------
-    decoder : Decoder
-    encoding : Encoding
-        Encoding of D data sets; rows ``j * n_per_dataset`` to ``(j + 1) * n_per_dataset`` of the result are
-        drawn for data set j.
-    n_per_dataset : int
-    grammar : Grammar
-    state : ndarray of 4 uint64
-        State of the random number generator; advanced.
-
-    Returns
-    -------
-    Samples
+    The state of the random number generator, 4 uint64, is advanced.
     """
     n_programs = len(encoding) * n_per_dataset
     draws = Draws(
@@ -65,11 +48,7 @@ def sample_programs(
 
 
 def _draw_compiled(
-    decoder: Decoder,
-    encoding: Encoding,
-    grammar: Grammar,
-    draws: Draws,
-    state: np.ndarray,
+    decoder: Decoder, encoding: Encoding, grammar: Grammar, draws: Draws, state: np.ndarray
 ) -> None:
     """Draw the programs data set by data set with `dgsr.generator.compiled_decoder`."""
     n = len(draws.tokens) // len(encoding)
@@ -80,11 +59,7 @@ def _draw_compiled(
 
 
 def _draw_with_torch(
-    decoder: Decoder,
-    encoding: Encoding,
-    grammar: Grammar,
-    draws: Draws,
-    state: np.ndarray,
+    decoder: Decoder, encoding: Encoding, grammar: Grammar, draws: Draws, state: np.ndarray
 ) -> None:
     """Draw all programs together, one token of each per step, with a cache of keys and values."""
     device, n_datasets = encoding.latents.device, len(encoding)
@@ -102,16 +77,8 @@ def _draw_with_torch(
         shape = (1, len(active)) if n_datasets == 1 else (len(active), 1)
         previous, parents, siblings = torch.from_numpy(inputs).to(device).view(3, *shape, 1)
         logits = decoder(previous, parents, siblings, memory, cache)  # (*shape, 1, n_tokens)
-        draw_tokens(
-            logits.float().cpu().numpy().reshape(len(active), -1),
-            active,
-            t,
-            draws,
-            grammar,
-            state,
-            inputs,
-            finished,
-        )
+        rows = logits.float().cpu().numpy().reshape(len(active), -1)
+        draw_tokens(rows, active, t, draws, grammar, state, inputs, finished)
         n_finished = np.count_nonzero(finished)
         if n_finished == len(active):
             break
@@ -119,7 +86,7 @@ def _draw_with_torch(
             kept = np.flatnonzero(~finished)
             active, finished = active[kept], finished[kept]
             inputs = inputs.take(kept, axis=1)
-            rows = torch.from_numpy(kept).to(device)
-            cache.keep(rows)
+            remaining = torch.from_numpy(kept).to(device)
+            cache.keep(remaining)
             if n_datasets > 1:
-                memory = memory.of(rows)
+                memory = memory.of(remaining)

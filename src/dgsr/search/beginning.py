@@ -16,12 +16,7 @@ from dgsr.search.search import Search
 def begin_with_programs(search: Search, programs: Population, is_allowed: np.ndarray) -> None:
     """Let a search begin with given programs, which compete with the random ones of the first round.
 
-    Parameters
-    ----------
-    search : Search
-    programs : Population
-    is_allowed : ndarray of shape (n_programs,), bool
-        Whether each meets the constraints. The others are evaluated, too, but do not breed.
+    Programs that do not meet the constraints, by `is_allowed` of shape (n_programs,), do not breed.
     """
     programs = programs.of_width(*search.widths)
     nmse = search.evaluate(programs, len(programs))
@@ -33,13 +28,8 @@ def begin_with_programs(search: Search, programs: Population, is_allowed: np.nda
 def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
     """Let a search begin with the programs and the decoder of another one of the same library.
 
-    Parameters
-    ----------
-    search : Search
-    saved : dict
-        The state of a search, whose data and settings may differ from those of this one. Its programs are
-        evaluated again, without those that are now forbidden. Programs that are too long for the archive stay
-        available where constants are fitted. A decoder of another size is not taken over.
+    The data and settings of the saved search may differ. Its programs are evaluated again, without those that
+    are now forbidden, and a decoder of another size is not taken over.
     """
     archive = ParetoArchive.from_state_dict(search.library, saved["archive"], saved["tolerance"])
     search.enter(archive.population())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,33 +24,27 @@ from dgsr.expressions.programs.library import Library
 from dgsr.finishing import finish
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
-from dgsr.search.evolution import EvolutionConfig, get_engine, random_population
+from dgsr.search.evolution import CompiledEvolution, EvolutionConfig, random_population
 
-# Kinds of fits whose kernels this process has loaded: True for libraries with constants, False for those
-# without.
+if TYPE_CHECKING:
+    from dgsr.generator.generator import Generator
+
+# Kinds of fits whose kernels this process has loaded: True with constants, False without.
 _loaded: set[bool] = set()
-
-# Prefix of the names of kernels that only pre-training needs.
-_OF_PRETRAINING = "dgsr.pretraining."
-
-# Seconds that the first process, after its half, waits for the second one, before it compiles the rest
-# itself.
+# Seconds that the first process, after its half, waits for the second one, before it compiles the rest.
 _PATIENCE = 60.0
 
 
 def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None = None) -> None:
-    """Compile all kernels of a fit, or load their machine code where it is cached.
+    """Compile all kernels of a fit with or without constants, or load their machine code where it is cached.
 
-    Parameters
-    ----------
-    has_constants : bool
-        Whether the fit to come has constants.
-    announce : callable, optional
-        A function that receives one line of text when compiling begins, about how long it may take.
+    `announce` receives one line of text when compiling begins, about how long it may take.
     """
     if has_constants in _loaded:
         return
-    names = _names_path(has_constants)
+    place, kind = folder(), "constants" if has_constants else "exact"
+    # The file with the names of a fit's kernels, written when all are compiled.
+    names = None if place is None else place / f"{kind}-{name_of_processor()}.json"
     if names is None or not _load(names):
         if announce is not None:
             announce("compiling for this processor, once after an installation: 10 to 40 seconds")
@@ -62,19 +57,9 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
     _loaded.add(has_constants)
 
 
-def _names_path(has_constants: bool) -> Path | None:
-    """Return the path of the file with the names of a fit's kernels, written when all are compiled."""
-    place = folder()
-    kind = "constants" if has_constants else "exact"
-    return None if place is None else place / f"{kind}-{name_of_processor()}.json"
-
-
 def _keep_names(path: Path) -> None:
-    names = [
-        name
-        for name, kernel in Kernel.instances.items()
-        if kernel.signatures and not name.startswith(_OF_PRETRAINING)
-    ]
+    compiled = [name for name, kernel in Kernel.instances.items() if kernel.signatures]
+    names = [name for name in compiled if not name.startswith("dgsr.pretraining.")]
     try:
         partial = path.with_suffix(f".{os.getpid()}")
         partial.write_text(json.dumps(names), encoding="utf-8")
@@ -105,14 +90,9 @@ def _second_process(has_constants: bool) -> Iterator[None]:
         return
     command = f"from dgsr.search.compiling import _run_searchers; _run_searchers({has_constants})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    none, call = subprocess.DEVNULL, [sys.executable, "-c", command]
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", command],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = subprocess.Popen(call, env=environment, stdin=none, stdout=none, stderr=none)
     except OSError:
         yield
         return
@@ -154,7 +134,7 @@ def _small_solver(library: Library, data: DataSet, grammar: Grammar) -> ExactSol
     return solver
 
 
-def _small_generator(library: Library, constraints: Constraints):
+def _small_generator(library: Library, constraints: Constraints) -> Generator:
     from dgsr.generator.config import GeneratorConfig
     from dgsr.generator.generator import Generator
 
@@ -178,13 +158,9 @@ def _run_sampler(has_constants: bool) -> None:
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
     constants = np.ones((4, constraints.max_constants if has_constants else 0))
-    _evolve_once(Population(library, samples.tokens, samples.lengths, constants), grammar, state)
-
-
-def _evolve_once(population: Population, grammar: Grammar, state: np.ndarray) -> None:
-    engine = get_engine("compiled", EvolutionConfig(generations=1))
-    nmse = np.ones(len(population))
-    engine.evolve(population, nmse, lambda them: np.ones(len(them)), grammar, state, lambda: False)
+    population = Population(library, samples.tokens, samples.lengths, constants)
+    engine = CompiledEvolution(EvolutionConfig(generations=1))
+    engine.evolve(population, np.ones(4), lambda them: np.ones(len(them)), grammar, state, lambda: False)
 
 
 def _run_search(has_constants: bool) -> None:

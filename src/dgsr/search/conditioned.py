@@ -22,31 +22,17 @@ if TYPE_CHECKING:
 
 # Programs that one call samples. The clock is read between calls, so a larger number reacts later to a limit.
 _SAMPLED_AT_ONCE = 64
-
-# Programs of one part of a refinement step on a table of few columns. The clock is read between parts.
+# Programs of one part of a refinement step on a table of up to twelve columns. The decoder attends to all
+# columns, so with more of them parts are smaller in proportion. The clock is read between parts.
 _REFINED_AT_ONCE = 256
-
-# Columns up to which parts have that size. The decoder attends to all columns, so with more of them parts are
-# smaller in proportion.
 _FEW_COLUMNS = 12
 
 
 class ConditionedGenerator:
     """The conditional generator p_theta(f|D) of one data set D, whose decoder can be refined.
 
-    Parameters
-    ----------
-    generator : Generator
-        It is not changed: its decoder is copied before it is first trained.
-    data : DataSet
-        The data set, which the encoder reads once.
-    library : Library
-        The library of the programs, whose tokens are the first tokens of the generator's library.
-    grammar : Grammar
-        The constraints, as a table over the generator's tokens.
-    config : SearchConfig
-    seed : int
-        Seed of the choice of rows that the encoder reads.
+    The given generator is not changed: its decoder is copied before it is first trained. Its encoder reads
+    the data once, and `seed` is that of the choice of rows.
     """
 
     def __init__(
@@ -92,18 +78,10 @@ class ConditionedGenerator:
     def sample(
         self, n: int, n_constants: int, state: np.ndarray, should_stop: Callable[[], bool]
     ) -> Population:
-        """Return programs sampled from p_theta(f|D), with constants of 1; fewer than `n` if time is up.
+        """Return `n` programs sampled from p_theta(f|D), with `n_constants` constants of 1.
 
-        Parameters
-        ----------
-        n : int
-            Number of programs.
-        n_constants : int
-            Most constants of a program.
-        state : ndarray of 4 uint64
-            State of the random generator; advanced.
-        should_stop : callable
-            Returns whether time is up; called between parts of the programs.
+        The random generator of `state`, 4 uint64, is advanced. There are fewer programs if `should_stop`,
+        which is called between parts of them, says that time is up.
         """
         parts = []
         for done in range(0, max(n, 1), _SAMPLED_AT_ONCE):
@@ -120,16 +98,8 @@ class ConditionedGenerator:
     ) -> None:
         """Take one step of Adam on the decoder's parameters phi, unless time is up during its gradient.
 
-        Parameters
-        ----------
-        queue : Population
-            The best programs so far, which ``pqt`` trains on.
-        train : Population
-            The programs of this round, which the policy gradients train on.
-        nmse : ndarray of shape (n_programs,)
-            NMSE of the programs of `train`.
-        should_stop : callable
-            Returns whether time is up; called between parts of the programs.
+        ``pqt`` trains on `queue`, the best programs so far, and the policy gradients on `train`, the programs
+        of this round with their NMSE, (n_programs,). `should_stop` is called between parts of the programs.
         """
         import torch
 
@@ -149,8 +119,7 @@ class ConditionedGenerator:
         elif config.objective == "vpg":
             baseline = self.baseline.update(rewards)
         self.optimizer.zero_grad(set_to_none=True)
-        many_columns = max(1.0, self._library.n_variables / _FEW_COLUMNS)
-        at_once = max(1, int(_REFINED_AT_ONCE / many_columns))
+        at_once = max(1, int(_REFINED_AT_ONCE / max(1.0, self._library.n_variables / _FEW_COLUMNS)))
         for start in range(0, len(train), at_once):
             if start > 0 and should_stop():
                 return
@@ -171,10 +140,8 @@ class ConditionedGenerator:
     def load_weights(self, weights: dict[str, np.ndarray]) -> None:
         """Take over the weights of another search, if its decoder has the same shapes."""
         self._own_decoder()
-        own = self.generator.decoder.state_dict()
-        if {name: tuple(tensor.shape) for name, tensor in own.items()} == {
-            name: weight.shape for name, weight in weights.items()
-        }:
+        own = {name: tuple(weight.shape) for name, weight in self.generator.decoder.state_dict().items()}
+        if own == {name: weight.shape for name, weight in weights.items()}:
             self.generator.decoder.load_state_dict(_tensors(weights))
 
     def state_dict(self) -> dict[str, Any]:

@@ -11,80 +11,35 @@ OBJECTIVES = ("pqt", "risk-seeking", "vpg")
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Hyperparameters of the search (paper, appendix "Dataset Generation and Training").
-
-    Parameters
-    ----------
-    max_evaluations : int
-        Most equations to evaluate on the data set.
-    max_time : float or None
-        Most seconds to search; None means no limit.
-    tolerance : float
-        NMSE of an exact fit, at which the search stops.
-    batch_size : int
-        Programs that a round begins with: k of the paper.
-    objective : {"pqt", "risk-seeking", "vpg"}
-        Objective by which the decoder is refined: priority queue training, risk-seeking or vanilla policy
-        gradient.
-    refine : bool or "auto"
-        Whether the decoder is refined. ``"auto"`` refines it unless a guide of the generator drives
-        evolution, where refinement took time and found no more laws.
-    queue_size : int
-        Number of the best programs so far that ``pqt`` trains on: q of the paper.
-    epsilon : float
-        Share of the programs of a round, the best ones, that ``risk-seeking`` trains on.
-    learning_rate : float
-        Step size of the Adam optimiser.
-    entropy_weight, entropy_decay : float
-        Weight of the hierarchical entropy term, and its decay from token to token.
-    patience : int
-        Rounds without a better program after which the search restarts, with the pre-trained weights of the
-        decoder and without queue and population; the Pareto front remains. 0 means never. One is enough
-        because newcomers join every round; with three there were fewer restarts and fewer laws were found.
-    gain : float
-        Share by which a round must lower the NMSE to count as better, in libraries with constants.
-    n_joined : int
-        Number of the best programs of genetic programming that join the sampled ones.
-    fit_share : float
-        Share of the programs with constants whose constants are fitted: those with the lowest NMSE before.
-    fit_iterations : int
-        Steps of a fit, which starts from the constants of the program.
-    survivors : float
-        Share of the first programs of a round that are the best ones of the last round. Their fitted
-        constants cannot be sampled, and a long law takes more generations than a round has.
-    look_up : bool
-        Whether finders are called. In libraries without constants exact search finds laws and repairs near
-        misses. In libraries with constants laws of two simple terms are compared exhaustively, and common
-        forms and quotients of polynomials are fitted.
-    symmetries : bool
-        Whether, with `look_up` and in libraries with constants, the law is searched among the fewer columns
-        to which symmetries reduce the table.
-    random_share : float or None
-        Share of the new programs of a round that are random; the others are sampled. Random programs reach
-        laws of low probability under the generator, and take no time. None means 0.8, and in libraries with
-        constants 0.5 before and 0.9 after the first restart.
-    evolution : EvolutionConfig
-        Settings of the genetic programming component.
-    """
+    """Hyperparameters of the search (paper, appendix "Dataset Generation and Training")."""
 
     max_evaluations: int = 2_000_000
-    max_time: float | None = None
-    tolerance: float = 1e-20
-    batch_size: int = 500
+    max_time: float | None = None  # seconds
+    tolerance: float = 1e-20  # NMSE of an exact fit, at which the search stops
+    batch_size: int = 500  # programs that a round begins with: k of the paper
+    # Objective of refinement: priority queue training, or risk-seeking or vanilla policy gradient.
     objective: str = "pqt"
-    refine: bool | str = "auto"
-    queue_size: int = 10
-    epsilon: float = 0.02
-    learning_rate: float = 1e-3
-    entropy_weight: float = 0.003
-    entropy_decay: float = 1.0
+    refine: bool | str = "auto"  # whether the decoder is refined; "auto": unless a guide drives evolution
+    queue_size: int = 10  # number of the best programs so far that "pqt" trains on: q of the paper
+    epsilon: float = 0.02  # share of the programs of a round, the best ones, that "risk-seeking" trains on
+    learning_rate: float = 1e-3  # step size of the Adam optimiser
+    entropy_weight: float = 0.003  # weight of the hierarchical entropy term
+    entropy_decay: float = 1.0  # its decay from token to token
+    # Rounds without a better program after which the search restarts, with the pre-trained weights of the
+    # decoder and without queue and population; 0 means never. With three fewer laws were found.
     patience: int = 1
-    n_joined: int = 50
+    n_joined: int = 50  # number of the best programs of genetic programming that join the sampled ones
+    # Share of the programs with constants whose constants are fitted: those with the lowest NMSE before.
     fit_share: float = 0.3
-    fit_iterations: int = 5
-    gain: float = 0.1
+    fit_iterations: int = 5  # steps of such a fit, which starts from the constants of the program
+    gain: float = 0.1  # share by which a round must lower the NMSE to be better, in libraries with constants
+    # Share of the first programs of a round that are the best ones of the last round. Their fitted constants
+    # cannot be sampled, and a long law takes more generations than a round has.
     survivors: float = 0.9
+    # Share of the new programs of a round that are random; the others are sampled. Random programs reach laws
+    # of low probability under the generator. None means the share of `dgsr.search.evaluation`.
     random_share: float | None = None
-    look_up: bool = True
+    look_up: bool = True  # whether finders (`dgsr.finders`) are called
+    # Whether, with `look_up` and constants, a law is sought among the fewer columns that symmetries leave.
     symmetries: bool = True
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)

@@ -27,45 +27,15 @@ from dgsr.search.config import SearchConfig
 # Time of one fit of a program's constants, in evaluations of a program. The clock is read after each part of
 # a population, and parts are smaller where a program takes longer.
 _FIT_COST = 10
-
-# Time of the fits of the four scaled variants of a program, in evaluations.
-_WRITTEN_COST = 4 * _FIT_COST
-
 # Most steps of the fit of a program that enters the archive, whose constants a user may see.
 _THOROUGH = 30
-
 # Time of such a fit, in evaluations.
 _THOROUGH_COST = 60
 
 
 @dataclass
 class Evaluation(ABC):
-    """Evaluation of programs on a data set, which counts them and enters the best ones into an archive.
-
-    Parameters
-    ----------
-    data : DataSet
-    library : Library
-    constraints : Constraints
-    config : SearchConfig
-    budget : Budget
-
-    Attributes
-    ----------
-    archive : ParetoArchive
-        The best program of every length in bits so far.
-    n_constants : int
-        Most constants of a program in the rounds.
-    fits_constants : bool
-        Whether constants are fitted. A round then does not end at its first exact fit, which is seldom the
-        simplest.
-    random_shares : tuple of two floats
-        Default shares of random programs among the new ones of a round, before and after the first restart.
-    valid : Validity
-        The filter of programs, with the factors of the NMSE for violations of units.
-    gain : float
-        Share by which a round must lower the NMSE to count as better.
-    """
+    """Evaluation of programs on a data set, which counts them and enters the best ones into an archive."""
 
     data: DataSet
     library: Library
@@ -73,18 +43,19 @@ class Evaluation(ABC):
     config: SearchConfig
     budget: Budget
 
+    # Whether constants are fitted. A round then does not end at its first exact fit, seldom the simplest.
     fits_constants: ClassVar[bool]
+    # Default shares of random programs among the new ones of a round, before and after the first restart.
     random_shares: ClassVar[tuple[float, float]]
 
     def __post_init__(self) -> None:
-        config, fits = self.config, self.fits_constants
+        fits = self.fits_constants
         self.valid = Validity(self.constraints, self.library)
-        self.gain = config.gain if fits else 0.0
-        self.n_constants = self.constraints.max_constants if fits else 0
+        self.gain = self.config.gain if fits else 0.0
+        self.n_constants = self.constraints.max_constants if fits else 0  # most of a program in the rounds
         # Where constants are fitted, programs of the archive contain their slope and intercept.
-        length = self.constraints.max_length + (N_TOKENS if fits else 0)
-        n_constants = self.n_constants + (N_CONSTANTS if fits else 0)
-        self.archive = ParetoArchive(self.library, length, n_constants, config.tolerance, self.data)
+        widths = self.constraints.max_length + fits * N_TOKENS, self.n_constants + fits * N_CONSTANTS
+        self.archive = ParetoArchive(self.library, *widths, self.config.tolerance, self.data)
 
     @abstractmethod
     def score(self, population: Population, n_new: int) -> np.ndarray:
@@ -97,15 +68,8 @@ class Evaluation(ABC):
         """Return the NMSE of every program, count the programs, and enter the best ones into the archive.
 
         It is `inf` for programs that the budget of evaluations or of time excludes, and for those that lack
-        something required. Fitted constants are written into `population`.
-
-        Parameters
-        ----------
-        population : Population
-        n_new : int
-            Number of newcomers, which stand first in `population`; the constants of the others have been
-            fitted before. The constants of all newcomers are fitted from two starts, those of the best ones
-            by further steps.
+        something required. Fitted constants are written into `population`. Its first `n_new` programs are
+        newcomers, whose constants are fitted from two starts, and those of the best by further steps.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
@@ -190,16 +154,11 @@ class Fitted(Evaluation):
         """Fit the constants of the chosen programs; write them into `population`, the results into `fit`."""
         # All parts share one random state, so that second starts do not depend on the size of the parts.
         state = new_state(0)
+        n = self.config.fit_iterations
         for part in self.budget.parts(len(chosen), self.data, (1 + second_start) * _FIT_COST):
             at = chosen[part]
             programs = population[at]
-            found = fit_constants(
-                programs,
-                self.data,
-                n_iterations=self.config.fit_iterations,
-                second_start=second_start,
-                state=state,
-            )
+            found = fit_constants(programs, self.data, n_iterations=n, second_start=second_start, state=state)
             population.constants[at] = programs.constants
             for array, values in zip(fit, found):
                 array[at] = values
@@ -209,7 +168,7 @@ class Fitted(Evaluation):
         best = np.minimum.accumulate(self.archive.nmse)
         able = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
         parts = []
-        for part in self.budget.parts(len(able), self.data, _WRITTEN_COST):
+        for part in self.budget.parts(len(able), self.data, 4 * _FIT_COST):
             at = able[part]
             variants, nmse = written_out(population[at], Fit(*(a[at] for a in fit)), self.data)
             counted = _times(nmse, self.valid.factors(variants))
@@ -225,10 +184,9 @@ class Fitted(Evaluation):
     def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
         """Fit all constants to convergence: these programs are few, and users see them."""
         for part in self.budget.parts(len(programs), self.data, _THOROUGH_COST):
-            found = fit_constants(
+            nmse[part] = fit_constants(
                 programs[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
-            )
-            nmse[part] = found.nmse
+            ).nmse
 
     def enter(self, programs: Population) -> None:
         nmse = programs.nmse(self.data)

@@ -38,19 +38,16 @@ from dgsr.search.evaluation import Evaluation, evaluation_of
 from dgsr.search.search import Search
 from dgsr.search.threads import one_thread
 
-# Where only evaluations are limited, islands meet after a number of rounds, so that the same seed gives the
-# same result. It is the number of rounds in which an island computes this many values of programs, in about a
-# second.
+# Where only evaluations are limited, islands meet after the number of rounds in which an island computes this
+# many values of programs, in about a second, so that the same seed gives the same result.
 _VALUES = 20_000_000
 # Most rounds between two meetings in this case.
 _MOST_ROUNDS = 8
 # Where seconds are limited, islands meet after this share of the seconds since the search began. After equal
 # numbers of rounds, 6.5% of the time was waiting.
 _SHARE_OF_SECONDS = 0.1
-# Fewest seconds between two meetings in this case.
-_FEWEST_SECONDS = 1.0
-# Most seconds between two meetings in this case.
-_MOST_SECONDS = 2.0
+# Fewest and most seconds between two meetings in this case.
+_SECONDS = (1.0, 2.0)
 # Programs that migrate from each island to the next when they meet. With them 20 of 22 laws were found,
 # without 18, a difference within chance.
 _N_MIGRANTS = 5
@@ -58,13 +55,10 @@ _N_MIGRANTS = 5
 _MOST_GROWTH = 2 * 10**9
 # Failures in a row of calls in which a process was killed; after these the search goes on in its own process.
 _MOST_DEATHS = 3
-
 # Seconds within which joblib's thread takes up the calls that were submitted.
 _TIME_TO_TAKE = 0.05
-
-# Most seconds to wait for an answer of a cluster.
+# Most seconds to wait for an answer of a cluster, and those after the time of the search has passed.
 _LONGEST_CALL = 600.0
-# Seconds to wait for an answer of a cluster after the time of the search has passed.
 _PATIENCE = 120.0
 
 State = dict[str, Any]
@@ -99,8 +93,7 @@ class _Parallel(Parallel):
     """joblib's `Parallel`, in which an interrupt during the submission of calls leaves no traceback."""
 
     def _abort(self) -> None:
-        # The thread that passes calls to loky's processes fails on calls that are cancelled before it has
-        # them.
+        # The thread that passes calls to loky's processes fails on calls that are cancelled too early.
         time.sleep(_TIME_TO_TAKE)
         super()._abort()
 
@@ -117,31 +110,18 @@ class Islands(Search):
     """A search whose rounds are done by several searches, in processes of joblib's active backend.
 
     The steps before the rounds are done once, in this process. The archive holds the best programs of all
-    islands, and the budget counts the evaluations of all.
-
-    Parameters
-    ----------
-    n_islands : int
-        Number of searches.
-    precision_of : callable, optional
-        A function of the data that returns the precision by which every second island multiplies the weights
-        of the rows; see `DataSet.with_precision`. It is ignored in libraries without constants, where a
-        process would fill the bank of exact search twice.
-    **arguments
-        The arguments of `Search`.
+    islands, and the budget counts the evaluations of all. Every second island multiplies the weights of the
+    rows by `precision_of` of the data, if it is given, but not in libraries without constants, where a
+    process would fill the bank of exact search twice. The other arguments are those of `Search`.
     """
 
     def __init__(
-        self,
-        *,
-        n_islands: int,
-        precision_of: Callable[[DataSet], np.ndarray] | None = None,
-        **arguments: Any,
+        self, *, n_islands: int, precision_of: Callable[[DataSet], np.ndarray] | None = None, **arguments: Any
     ) -> None:
         super().__init__(**arguments)
-        self.n_islands = n_islands
-        self._seed: int = arguments["seed"]
+        self.n_islands, self._seed = n_islands, arguments["seed"]
         self._states: list[State] = []
+        self._has_begun = False  # whether processes have been started
         weighted = [self.data]
         if precision_of is not None and self.evaluation.fits_constants:
             precision = precision_of(self.data)
@@ -149,10 +129,7 @@ class Islands(Search):
                 weighted.append(self.data.with_precision(precision))
         self._judges = [self._judge_of(data, arguments) for data in weighted]
         self._judges[0].evaluation.archive = self.archive
-        self._has_begun = False  # whether processes have been started
-        config = self.config
-        n_values = len(self.data.y) * config.batch_size * (config.evolution.generations + 1)
-        self._is_timed = bool(np.isfinite(self.budget.limits[1]))
+        n_values = len(self.data.y) * self.config.batch_size * (self.config.evolution.generations + 1)
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
         self._cluster, self._parallel = None, Parallel(backend="sequential")
         if not _is_nested():
@@ -228,9 +205,9 @@ class Islands(Search):
         shares = np.full(self.n_islands, self.budget.n_left // self.n_islands)
         shares[: self.budget.n_left % self.n_islands] += 1
         meeting = np.inf
-        if self._is_timed and n_rounds > 0:
+        if np.isfinite(self.budget.limits[1]) and n_rounds > 0:
             n_rounds = np.iinfo(np.int64).max
-            meeting = float(np.clip(_SHARE_OF_SECONDS * self.seconds, _FEWEST_SECONDS, _MOST_SECONDS))
+            meeting = float(np.clip(_SHARE_OF_SECONDS * self.seconds, *_SECONDS))
 
         def calls() -> Iterator[Any]:
             for i in numbers:
@@ -279,9 +256,7 @@ class Islands(Search):
                 archive = ParetoArchive.from_state_dict(self.library, states[i]["archive"])
                 self._judges[0].evaluation.enter(archive.population())
         self.restarts.n = sum(state["restarts"]["n"] - i for i, state in enumerate(states))
-        alike = states[
-            :: len(self._judges)
-        ]  # islands with the weights of the fit: their errors are comparable
+        alike = states[:: len(self._judges)]  # islands with the weights of the fit, so with comparable errors
         for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
             setattr(self, name, _together(self._of_all(alike, name)).best(n))
         self.evolved = _together(self._of_all(alike, "evolved"))
@@ -295,10 +270,9 @@ class Islands(Search):
         return [Scored.from_state_dict(self.library, state[name]) for state in states]
 
     def _with_migrants(self, states: list[State]) -> list[State]:
-        """Return the states of the islands after migration.
+        """Return the states of the islands, each with the best programs of the one before it.
 
-        Every island gets the best programs of the one before it, and the shared archive if its rows have the
-        weights of the fit.
+        Those whose rows have the weights of the fit get the shared archive, too.
         """
         shared = self.archive.state_dict()
         generations = self._of_all(states, "generation")
@@ -345,9 +319,8 @@ def _together(parts: list[Scored]) -> Scored:
     return reduce(Scored.and_also, parts)
 
 
-# Cache of the searches that this process has advanced, by key, since making one takes time. There are several
-# of a key where islands run in threads of one process. It holds the last two keys, which are those of one
-# fit.
+# Cache of the searches that this process has advanced, since making one takes time, by the last two keys,
+# which are those of one fit. There are several of a key where islands run in threads of one process.
 _kept: dict[str, list[Search]] = {}
 _lock = threading.Lock()
 
@@ -366,6 +339,18 @@ def _keep(key: str, search: Search) -> None:
             del _kept[other]
 
 
+def _let_grow() -> None:
+    """Keep loky from ending this process, and from slowing it down, for the size of a search."""
+    # loky ends a process that has grown by 300 MB since its first call. A search with its kernels takes as
+    # much, so that a process started in place of another would be ended repeatedly.
+    loky = sys.modules["joblib.externals.loky.process_executor"]
+    loky._MAX_MEMORY_LEAK_SIZE = _MOST_GROWTH  # type: ignore[attr-defined]
+    # loky collects garbage every second, which with all these modules would take a tenth of a second.
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
 def _advanced(
     key: str,
     arguments: State | None,
@@ -378,26 +363,9 @@ def _advanced(
 ) -> State | None:
     """Return the state of an island after some rounds.
 
-    Parameters
-    ----------
-    key : str
-        The key of the search in the cache of the process.
-    arguments : dict or None
-        The arguments of `Search`.
-    pid : int
-        Id of the process of the fit.
-    state : dict
-    n_rounds : int
-        Most rounds.
-    n_evaluations, seconds : int, float
-        Evaluations and seconds that the island may still spend.
-    meeting : float
-        Seconds after which the islands meet: the island stops after the round whose end is nearest.
-
-    Returns
-    -------
-    dict or None
-        None if this process neither has the search nor is given its arguments.
+    It is None if this process neither has the search in its cache, by `key`, nor is given its `arguments`.
+    The island may spend `n_evaluations` and `seconds`, and stops after the round whose end is nearest to the
+    `meeting`, in seconds from now. The process of the fit is `pid`.
     """
     search = _taken(key)
     with one_thread(), np.errstate(all="ignore"):
@@ -407,15 +375,7 @@ def _advanced(
             compile_kernels(arguments["library"].has_constants)
             search = Search(**arguments)
             if os.getpid() != pid and multiprocessing.current_process().name.startswith("Loky"):
-                # loky ends a process that has grown by 300 MB since its first call. A search with its kernels
-                # takes as much, so that a process started in place of another would be ended repeatedly.
-                loky = sys.modules["joblib.externals.loky.process_executor"]
-                loky._MAX_MEMORY_LEAK_SIZE = _MOST_GROWTH  # type: ignore[attr-defined]
-                # loky collects garbage every second, which with all these modules would take a tenth of a
-                # second.
-                gc.unfreeze()
-                gc.collect()
-                gc.freeze()
+                _let_grow()
         search.load_state_dict(state)
         search.budget.allow(n_evaluations, seconds)
         begun = search.seconds

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.search.conditioned import ConditionedGenerator
-from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import Evaluation
 from dgsr.search.evolution import random_population
-from dgsr.search.guidance import Guidance
+from dgsr.search.guidance import guided_grammars
 from dgsr.search.restarts import Restarts
 
 if TYPE_CHECKING:
@@ -26,48 +24,37 @@ _DRAWN_FOR_ONE = 5
 
 
 class Proposals:
-    """The sources of new programs.
+    """The sources of new programs; without a generator there are random ones alone.
 
-    Parameters
-    ----------
-    generator : Generator or None
-        None means random programs alone.
-    data : DataSet
-    grammar : Grammar
-    evaluation : Evaluation
-    config : SearchConfig
-    restarts : Restarts
-        Its number of restarts decides on the shares of samples and of the guide.
-    state : ndarray of 4 uint64
-        State of the random generator; advanced.
-    seed : int
-        Seed of the choice of rows that the encoder reads.
+    The number of restarts decides on the shares of samples and of the guide, and `seed` on the rows that the
+    encoder reads. The random generator of `state`, 4 uint64, is advanced.
     """
 
     def __init__(
         self,
         generator: Generator | None,
-        data: DataSet,
         grammar: Grammar,
         evaluation: Evaluation,
-        config: SearchConfig,
         restarts: Restarts,
         state: np.ndarray,
         seed: int,
     ) -> None:
-        self._library, self._evaluation, self._config = evaluation.library, evaluation, config
+        self._library, self._config, self._evaluation = evaluation.library, evaluation.config, evaluation
         self._restarts, self._state = restarts, state
         self.conditioned: ConditionedGenerator | None = None
         probabilities = None
         if generator is not None:
-            self.conditioned = ConditionedGenerator(generator, data, self._library, grammar, config, seed)
+            self.conditioned = ConditionedGenerator(
+                generator, evaluation.data, self._library, grammar, self._config, seed
+            )
             probabilities = generator.guide_probabilities(self.conditioned.encoding)
-        self.guidance = Guidance(grammar, self._library, probabilities)
+        self._has_guide = probabilities is not None
+        self._grammars = guided_grammars(grammar, self._library, probabilities)
 
     @property
     def grammar(self) -> Grammar:
         """The grammar by whose weights programs are grown and mutated in this round."""
-        return self.guidance.grammar(self._restarts.n)
+        return self._grammars[self._restarts.n % len(self._grammars)]
 
     def new(self, n: int, should_stop: Callable[[], bool]) -> list[Population]:
         """Return populations of new programs, samples of the generator first and then random ones.
@@ -108,7 +95,7 @@ class Proposals:
         if self.conditioned is None:
             return False
         if self._config.refine == "auto":
-            return not (self.guidance.has_guide and self._config.evolution.generations)
+            return not (self._has_guide and self._config.evolution.generations)
         return bool(self._config.refine)
 
     @property

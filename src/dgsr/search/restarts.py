@@ -6,32 +6,22 @@ improves does better from the start.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+_COUNTS = ("n", "n_stale", "best")
 
 
+@dataclass
 class Restarts:
-    """Counter of the rounds without a better program.
+    """Counter of the rounds without a better program."""
 
-    Parameters
-    ----------
-    patience : int
-        Rounds without a better program after which the search restarts; 0 means never.
-    gain : float
-        Share by which a round must lower the best NMSE to count as better.
-
-    Attributes
-    ----------
-    n : int
-        Number of restarts so far.
-    best : float
-        Lowest NMSE since the last restart.
-    """
-
-    def __init__(self, patience: int, gain: float) -> None:
-        self.patience, self.gain = patience, gain
-        self.n, self.n_stale, self.best = 0, 0, np.inf
+    patience: int  # rounds without a better program after which the search restarts; 0 means never
+    gain: float  # share by which a round must lower the best NMSE to count as better
+    n: int = 0  # number of restarts so far
+    n_stale: int = 0  # rounds without a better program since the last restart
+    best: float = math.inf  # lowest NMSE since the last restart
 
     def is_due(self, best: float) -> bool:
         """Count a round by its lowest NMSE, and return whether the search should restart."""
@@ -39,13 +29,14 @@ class Restarts:
         self.best = min(best, self.best)
         if self.n_stale != self.patience or self.patience == 0:
             return False
-        self.n, self.n_stale, self.best = self.n + 1, 0, np.inf
+        self.n, self.n_stale, self.best = self.n + 1, 0, math.inf
         return True
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counts, for `load_state_dict`."""
-        return {"n": self.n, "n_stale": self.n_stale, "best": self.best}
+        return {name: getattr(self, name) for name in _COUNTS}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Continue from saved counts."""
-        self.n, self.n_stale, self.best = saved["n"], saved["n_stale"], saved["best"]
+        for name in _COUNTS:
+            setattr(self, name, saved[name])

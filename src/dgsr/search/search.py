@@ -22,7 +22,7 @@ Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Pseudocode and System Desc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -31,17 +31,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dgsr.data.dataset import DataSet
-from dgsr.data.population import Population
+from dgsr.data.population import Population, rewards_of
 from dgsr.data.scored import Scored
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import Budget
+from dgsr.finders.finder import Deadline, Finder, Problem
+from dgsr.finders.longer.finder import Longer, too_long
+from dgsr.finders.scheduler import Scheduler
 from dgsr.kernels.random import new_state
-from dgsr.search.conditioned import ConditionedGenerator
+from dgsr.pareto import ParetoArchive
 from dgsr.search.config import SearchConfig
+from dgsr.search.evaluation import evaluation_of
 from dgsr.search.evolution import Engine, get_engine
-from dgsr.search.finding import FindingSearch
 from dgsr.search.proposals import Proposals
+from dgsr.search.restarts import Restarts
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -49,33 +53,26 @@ if TYPE_CHECKING:
 # Samples of the generator that are evaluated before the rounds. With them and the guide, evolution found 51,
 # 64 and 48 of three sets of 84 equations, without 46, 58 and 39.
 _N_FIRST = 50
+# Most entries of the history. Beyond it every second entry is removed, to limit memory and the size of files.
+_MOST_ENTRIES = 20_000
+# The sets of programs in the state of a search, by the names of their attributes.
+_SETS = ("queue", "generation", "evolved", "long")
 # Share by which a round must lower the NMSE in a search among fewer columns, without which it restarts. Such
 # a search finds the law soon or not at all, so it restarts earlier than others.
 _GAIN_OF_FEWER_COLUMNS = 0.5
 
 
-class Search(FindingSearch):
+class Search:
     """One search for the law behind one data set, round by round.
 
     The search itself is ``while not search.stop_reason(): search.tell(search.ask())``. Budgets, progress and
     resuming are loops around the two calls; `run` is the one with finders before and between the rounds.
 
-    Parameters
-    ----------
-    data : DataSet
-        The data; y must vary.
-    library : Library
-        The library over the features of the data. Its tokens are the first tokens of the generator's library.
-    constraints : Constraints
-    config : SearchConfig
-    generator : Generator or None
-        It is not changed; a copy of its decoder is refined where the configuration asks for it. None means
-        genetic programming alone, with random programs instead of samples.
-    engine : str or Engine
-        ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
-    seed : int
-    budget : Budget, optional
-        The budget that the search shares with others; by default that of the configuration.
+    The tokens of the library, over the features of the data, are the first tokens of the generator's library.
+    The generator is not changed: a copy of its decoder is refined where the configuration asks for it. None
+    means genetic programming alone, by ``"compiled"``, ``"deap"``, or an object with their method `evolve`,
+    and random programs instead of samples. The budget may be shared with other searches; by default it is
+    that of the configuration.
     """
 
     def __init__(
@@ -89,31 +86,102 @@ class Search(FindingSearch):
         seed: int = 0,
         budget: Budget | None = None,
     ) -> None:
-        budget = Budget(config.max_evaluations, config.max_time) if budget is None else budget
+        self.data, self.library, self.config = data, library, config
+        self.arguments = constraints, generator, engine, seed
+        self.budget = Budget(config.max_evaluations, config.max_time) if budget is None else budget
         # The grammar is over the generator's tokens, which may be more than the library's.
         tokens_of = library if generator is None else generator.library
-        grammar = constraints.grammar(tokens_of, library.n_variables)
-        search_in = partial(_search_in_table, self) if config.symmetries else None
-        super().__init__(search_in, data, library, grammar, constraints, config, budget)
-        self.arguments = constraints, generator, engine, seed
-        self.engine, self.state = get_engine(engine, config.evolution), new_state(seed)
-        self.proposals = Proposals(  # line 1
-            generator, data, grammar, self.evaluation, config, self.restarts, self.state, seed
-        )
-        self.n_prepared = 0  # number of completed steps of those before the rounds
-        self._n_new = 0  # programs that get a second start; none in a round without survivors
+        self.grammar = constraints.grammar(tokens_of, library.n_variables)
+        self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
+        self.archive = self.evaluation.archive  # the best programs of every length in bits
+        self.widths = constraints.max_length, self.evaluation.n_constants  # most tokens and constants
         self._nothing = Scored.none(library, *self.widths)
         self.queue = self.generation = self._nothing
-
-    @property
-    def conditioned(self) -> ConditionedGenerator | None:
-        """The generator with its encoding of the data."""
-        return self.proposals.conditioned
+        self.evolved = self._nothing  # the programs of the last round, also after a restart
+        # The formulas that are too long for the archive.
+        self.long = too_long(self.evolved.programs, self.archive, data, self.grammar)
+        self.history: list[dict[str, float]] = []
+        # The NMSE of the archive in the history: its lowest one, on the rows of the search or on others.
+        self.nmse_shown: Callable[[ParetoArchive], float] = ParetoArchive.best_nmse
+        self.restarts = Restarts(config.patience, self.evaluation.gain)
+        problem = Problem(data, library, self.grammar, self.evaluation.valid, config.tolerance)
+        search_in = partial(_search_in_table, self) if config.symmetries else None
+        self.scheduler = Scheduler(problem, self.budget, config.look_up, search_in)
+        self.engine, self.state = get_engine(engine, config.evolution), new_state(seed)
+        parts = self.grammar, self.evaluation, self.restarts, self.state
+        self.proposals = Proposals(generator, *parts, seed)  # line 1
+        self.conditioned = self.proposals.conditioned
+        self.n_prepared = 0  # number of completed steps of those before the rounds
+        self._n_new = 0  # programs that get a second start; none in a round without survivors
 
     @property
     def generator(self) -> Generator | None:
         """The generator, whose decoder may be refined."""
         return None if self.conditioned is None else self.conditioned.generator
+
+    @property
+    def best_nmse(self) -> float:
+        """The lowest NMSE of the archive and of the formulas that are too long for it."""
+        return min(self.archive.best_nmse(), self.long.lowest)
+
+    @property
+    def n_evaluations(self) -> int:
+        """Programs evaluated so far."""
+        return self.budget.n_evaluations
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began."""
+        return self.budget.seconds
+
+    def stop_reason(self) -> str | None:
+        """Return the reason why the search should end now, or None if it should go on."""
+        return "exact fit" if self.best_nmse <= self.config.tolerance else self.budget.spent()
+
+    def should_stop(self) -> bool:
+        """Return whether a round should end early; where constants are fitted an exact fit is no reason."""
+        return self.budget.is_spent if self.evaluation.fits_constants else self.stop_reason() is not None
+
+    def evaluate(self, population: Population, n_new: int = 0) -> np.ndarray:
+        """Return the NMSE of every program, count the programs, and archive the best; see `Evaluation`."""
+        return self.evaluation(population, n_new)
+
+    def enter(self, programs: Population) -> None:
+        """Enter whole formulas that are valid into the archive.
+
+        In libraries with constants the best of those that are too long for it are stored for the end.
+        """
+        is_long_enough = programs.lengths >= self.grammar.min_length
+        programs = programs[np.flatnonzero(self.evaluation.valid.whole(programs) & is_long_enough)]
+        self.evaluation.enter(
+            programs.of_width(self.archive.tokens.shape[1], self.archive.constants.shape[1])
+        )
+        if self.evaluation.fits_constants:
+            self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
+
+    def record(self, nmse: np.ndarray) -> None:
+        """Add an entry to the history, by the NMSE of new programs, of which there is at least one."""
+        rewards = rewards_of(nmse)
+        self.add_to_history(float(rewards.mean()), float(rewards.max()))
+
+    def add_to_history(self, mean_reward: float, best_reward: float) -> None:
+        """Add an entry to the history, of the mean and best reward of new programs."""
+        shown = self.nmse_shown(self.archive)
+        if self.long.lowest <= self.config.tolerance:  # an exact fit that is too long for the archive
+            shown = min(shown, self.long.lowest)
+        self.history.append(
+            {
+                "evaluations": self.n_evaluations,
+                "seconds": self.seconds,
+                "best_nmse": shown,
+                "mean_reward": mean_reward,
+                "best_reward": best_reward,
+                "invalid": self.budget.n_invalid,
+                "restarts": self.restarts.n,
+            }
+        )
+        if len(self.history) > _MOST_ENTRIES:
+            del self.history[-2::-2]
 
     def ask(self) -> Population:
         """Return the k programs with which a round begins, line 3.
@@ -138,7 +206,9 @@ class Search(FindingSearch):
         if not self.should_stop():
             options = self.proposals.grammar, self.state, self.should_stop
             evolved = Scored(*self.engine.evolve(sampled, nmse, self.evaluate, *options))  # lines 4 and 6
-            self.repair(evolved.best(self.config.n_joined).programs)
+            repaired = self.scheduler.repaired(evolved.best(self.config.n_joined).programs, self.should_stop)
+            if len(repaired):
+                self.evaluate(repaired)
         self.generation = self.evolved = evolved
         if self.conditioned is not None:
             train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
@@ -188,29 +258,78 @@ class Search(FindingSearch):
         if len(nmse):
             self.record(nmse)
 
+    def find(self, finder: Finder) -> None:
+        """Call a finder, if there is time, and evaluate the programs that it finds."""
+        before = self.n_evaluations
+        found = self.scheduler.before_rounds(finder, self.best_nmse <= self.config.tolerance)
+        if found is None:
+            return
+        nmse = self._take_whole(found.programs) if found.are_whole else self._take_scaled(found.programs)
+        if self.n_evaluations > before:
+            self.record(nmse)
+
+    def _take_whole(self, programs: Population) -> np.ndarray:
+        """Enter whole formulas and count them; return the lowest NMSE of the search, shape (1,)."""
+        programs = programs[: self.budget.n_left]
+        # `enter` computes their NMSE; to compute it here would compile another kernel.
+        are_finite = np.isfinite(programs.predict(self.data.columns.T)).all(axis=1)
+        self.budget.count(np.where(are_finite, 0.0, np.inf))
+        self.enter(programs)
+        return np.array([self.best_nmse])
+
+    def _take_scaled(self, programs: Population) -> np.ndarray:
+        """Return the NMSE of programs with a scale and an offset, both of which are fitted."""
+        programs = programs.of_width(*self.widths)
+        # Other constraints of the grammar are not checked, since evolution does not begin with these programs
+        # and the check would compile another kernel.
+        is_able = (programs.lengths >= self.grammar.min_length) & self.evaluation.valid.scaled(programs)
+        programs = programs[np.flatnonzero(is_able)]
+        return self.evaluate(programs, len(programs))
+
+    def solve_further(self) -> None:
+        """Run the next stage of exact search, if there is one and time for it, and evaluate its programs."""
+        found = self.scheduler.next_stage(self.should_stop)
+        if len(found):
+            self.record(self.evaluate(found))
+
+    def at_the_end(self, data: DataSet, deadline: Deadline) -> Iterator[Population]:
+        """Yield the programs that finders find at the end, in the coordinates of the search.
+
+        The rows of `data` may be more than those of the search.
+        """
+        problem = self.scheduler.problem._replace(data=data)
+        longer = Longer(self.archive, self.evolved, self.long.programs)
+        is_exact = self.archive.best_nmse() <= self.archive.tolerance
+        return self.scheduler.at_the_end(problem, longer, is_exact, deadline)
+
     def state_dict(self) -> dict[str, Any]:
         """Return all that `load_state_dict` needs to go on exactly as this search would."""
         exact, conditioned = self.scheduler.exact, self.conditioned
-        return super().state_dict() | {
+        return {
+            "tolerance": self.archive.tolerance,
+            "history": [dict(entry) for entry in self.history],
+            "budget": self.budget.state_dict(),
+            "restarts": self.restarts.state_dict(),
+            "archive": self.archive.state_dict(),
+            **{name: getattr(self, name).state_dict() for name in _SETS},
             "random_state": self.state.copy(),
             "solving": None if exact is None else exact.state_dict(),
             "prepared": self.n_prepared,
-            "queue": self.queue.state_dict(),
-            "generation": self.generation.state_dict(),
-            # Without refinement the decoder is the pre-trained one, which takes ten times the space of all
-            # else.
+            # Without refinement the decoder is the pre-trained one, ten times as large as all else.
             "refinement": conditioned.state_dict() if conditioned and self.proposals.has_refinement else None,
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Continue from the saved state of a search of the same data with the same settings."""
-        super().load_state_dict(saved)
+        self.history = [dict(entry) for entry in saved["history"]]
+        for part in ("budget", "restarts", "archive"):
+            getattr(self, part).load_state_dict(saved[part])
+        for name in _SETS:
+            setattr(self, name, Scored.from_state_dict(self.library, saved[name]))
         self.state[:] = saved["random_state"]
         if self.scheduler.exact is not None:
             self.scheduler.exact.load_state_dict(saved["solving"])
         self.n_prepared = saved["prepared"]
-        self.queue = Scored.from_state_dict(self.library, saved["queue"])
-        self.generation = Scored.from_state_dict(self.library, saved["generation"])
         if self.conditioned is not None and saved["refinement"] is not None:
             self.conditioned.load_state_dict(saved["refinement"])
 

@@ -132,12 +132,8 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
     spread_y, spread_x = log_y.std(-1, correction=0, keepdim=True), log_x.std(-1, correction=0)
     ratio = spread_y / spread_x.clamp_min(1e-9)  # (D, C)
     slopes = (coefficients[..., 1] * ratio.float()).clamp(-8.0, 8.0)
-    return _Regressions(
-        coefficients,
-        slopes,
-        (1.0 - unexplained).clamp(0.0, 1.0),
-        standardised(torch.where(small, 0.0, left)),
-    )
+    explained = (1.0 - unexplained).clamp(0.0, 1.0)
+    return _Regressions(coefficients, slopes, explained, standardised(torch.where(small, 0.0, left)))
 
 
 def _matched(targets: Tensor, *functions: Tensor) -> Tensor:
@@ -213,17 +209,9 @@ def _facts(values: Tensor) -> Tensor:
 
 
 def _periodic(x: Tensor, targets: Tensor) -> Tensor:
-    """Return the shares of variance that waves of FREQUENCIES in each column explain.
+    """Return the shares of variance of targets (D, T, N) that waves in columns (D, C, N) explain.
 
-    Parameters
-    ----------
-    x : Tensor of shape (D, C, N)
-    targets : Tensor of shape (D, T, N)
-
-    Returns
-    -------
-    Tensor of shape (D, C, T len(FREQUENCIES))
-        Target by target.
+    They are of shape (D, C, T len(FREQUENCIES)), target by target.
     """
     low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
     place = ((x - low) / (high - low).clamp_min(1e-300)).float()  # (D, C, N), from 0 to 1
@@ -238,17 +226,7 @@ def _periodic(x: Tensor, targets: Tensor) -> Tensor:
 
 @torch.no_grad()
 def describe(X: Tensor, y: Tensor) -> Descriptions:
-    """Return the descriptions of tables.
-
-    Parameters
-    ----------
-    X : Tensor of shape (D, N, C), float64
-    y : Tensor of shape (D, N), float64
-
-    Returns
-    -------
-    Descriptions
-    """
+    """Return the descriptions of tables X (D, N, C) and y (D, N), float64."""
     x = X.transpose(-1, -2).contiguous()  # (D, C, N)
     n, n_columns = x.shape[-1], x.shape[-2]
     targets, functions = targets_of(y), functions_of(x)
@@ -295,16 +273,9 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
 
 @torch.no_grad()
 def by_strength(X: Tensor, y: Tensor) -> Tensor:
-    """Return the columns of one table, sorted by the largest correlation of their functions with those of y.
+    """Return the columns of a table X (1, N, C), y (1, N), sorted by the correlation of their functions.
 
-    Parameters
-    ----------
-    X : Tensor of shape (1, N, C), float64
-    y : Tensor of shape (1, N), float64
-
-    Returns
-    -------
-    Tensor of shape (C,), int64
+    The columns, (C,) int64, begin with the largest absolute correlation with a function of y.
     """
     targets = targets_of(y).transpose(-1, -2).unsqueeze(1)
     parts = X.transpose(-1, -2).split(MOST_COLUMNS, dim=1)

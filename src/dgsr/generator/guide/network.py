@@ -59,10 +59,6 @@ class DescriptionEncoder(nn.Module):
     """Maps descriptions to a vector of the table and a vector of each column.
 
     None depends on the order of the rows, and the vector of a column does not depend on the order of columns.
-
-    Parameters
-    ----------
-    config : GeneratorConfig
     """
 
     def __init__(self, config: GeneratorConfig) -> None:
@@ -75,38 +71,20 @@ class DescriptionEncoder(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, X: Tensor, y: Tensor, n_variables: int) -> Tensor:
-        """Encode data sets.
+        """Encode data sets X (D, N, C) and y (D, N), float64, by the first `n_variables` columns.
 
-        Parameters
-        ----------
-        X : Tensor of shape (D, N, C), float64
-            Columns from `n_variables` on are ignored.
-        y : Tensor of shape (D, N), float64
-        n_variables : int
-
-        Returns
-        -------
-        Tensor of shape (D, 1 + n_variables, encoder_width)
-            The vector of the table, then the vectors of the columns.
+        The result, (D, 1 + n_variables, encoder_width), has the vector of the table, then those of the
+        columns.
         """
         at_once = _AT_ONCE if X.device.type == "cpu" else max(len(X), 1)
         parts = zip(X[..., :n_variables].split(at_once), y.split(at_once), strict=True)
         return torch.cat([self.read(describe(*part)) for part in parts])
 
     def read_strongest(self, X: Tensor, y: Tensor) -> tuple[Tensor, np.ndarray | None]:
-        """Encode one data set; of too many columns, only those that explain the target best are described.
+        """Encode one data set X (1, N, C) and y (1, N), with the columns that explain the target best.
 
-        Parameters
-        ----------
-        X : Tensor of shape (1, N, C), float64
-        y : Tensor of shape (1, N), float64
-
-        Returns
-        -------
-        latents : Tensor of shape (1, 1 + C, encoder_width)
-            Columns that are not described have the vector of the weakest column that is.
-        unread : ndarray of int or None
-            The columns that are not described; None if all are.
+        The others, of which there are none unless columns are too many, are returned, too. In the latents,
+        (1, 1 + C, encoder_width), they have the vector of the weakest column that is described.
         """
         n_columns = X.shape[-1]
         if n_columns <= MOST_COLUMNS:
@@ -135,12 +113,8 @@ class DescriptionEncoder(nn.Module):
 class Guide(nn.Module):
     """Probabilities of child tokens given their parent in the law behind a table.
 
-    Parameters
-    ----------
-    library : Library
-        Its operators and constant are the tokens that the guide knows; the variables depend on the table.
-    width : int
-        Width of the encoder's vectors.
+    It knows the operators and the constant of the library; the variables depend on the table. `width` is that
+    of the encoder's vectors.
     """
 
     def __init__(self, library: Library, width: int) -> None:
@@ -157,17 +131,10 @@ class Guide(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, latents: Tensor) -> Tensor:
-        """Return log-probabilities of children, given their parent.
+        """Return log-probabilities of children given their parent: (D, n_parents, n_fixed + C).
 
-        Parameters
-        ----------
-        latents : Tensor of shape (D, 1 + C, width)
-            Vectors that a `DescriptionEncoder` returned.
-
-        Returns
-        -------
-        Tensor of shape (D, n_parents, n_fixed + C)
-            Parents are the operators, then the root; children are operators, the constant and the columns.
+        Parents are the operators, then the root; children are operators, the constant and the columns. The
+        latents, (D, 1 + C, width), are those of a `DescriptionEncoder`.
         """
         table, columns = latents[:, 0], latents[:, 1:]
         of_tokens = self.of_tokens(table).unflatten(-1, (self.n_parents, self.n_fixed))

@@ -5,8 +5,7 @@ runs the same algorithm on DEAP's toolbox, for users' own genetic operators and 
 
 References
 ----------
-Mundhenk et al., NeurIPS 2021; Holt, Qian, van der Schaar, ICLR 2023, appendix "NGPQT Optimization
-Method"; Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012.
+Mundhenk et al., NeurIPS 2021; Holt, Qian, van der Schaar, ICLR 2023, appendix "NGPQT Optimization Method".
 """
 
 from __future__ import annotations
@@ -27,26 +26,11 @@ __all__ = [
     "random_population",
 ]
 
-_ENGINES: dict[str, Callable[[EvolutionConfig | None], Engine]] = {
-    "compiled": CompiledEvolution,
-    "deap": DeapEvolution,
-}
+_ENGINES: dict[str, Callable[..., Engine]] = {"compiled": CompiledEvolution, "deap": DeapEvolution}
 
 
 def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> Engine:
-    """Return a genetic programming engine.
-
-    Parameters
-    ----------
-    engine : {"compiled", "deap"} or object
-        An object with the method `evolve` is returned itself; it has its own config.
-    config : EvolutionConfig, optional
-
-    Raises
-    ------
-    ValueError
-        If `engine` is neither.
-    """
+    """Return the engine with a name, or `engine` itself, which has its own config; ValueError for others."""
     if isinstance(engine, str) and engine in _ENGINES:
         return _ENGINES[engine](config)
     if not isinstance(engine, str) and callable(getattr(engine, "evolve", None)):

@@ -9,16 +9,11 @@ from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.kernels.evolve import vary
 from dgsr.kernels.growth import fill_with_random_programs
-from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
+from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evolved
 
 
 class CompiledEvolution:
-    """Genetic programming in compiled code (`dgsr.kernels.evolve`).
-
-    Parameters
-    ----------
-    config : EvolutionConfig, optional
-    """
+    """Genetic programming in compiled code (`dgsr.kernels.evolve`)."""
 
     def __init__(self, config: EvolutionConfig | None = None):
         self.config = EvolutionConfig() if config is None else config
@@ -34,10 +29,11 @@ class CompiledEvolution:
     ) -> tuple[Population, np.ndarray]:
         """See `Engine.evolve`."""
         config = self.config
-        for _ in range(config.generations if len(population) else 0):
+
+        def bred(parents: Population, of_parents: np.ndarray) -> tuple[Population, np.ndarray, np.ndarray]:
             offspring = vary(
-                population.arrays,
-                config.fitness(population, nmse),
+                parents.arrays,
+                config.fitness(parents, of_parents),
                 grammar,
                 float(config.crossover),
                 float(config.mutation),
@@ -45,14 +41,10 @@ class CompiledEvolution:
                 config.mutate_max_depth,
                 state,
             )
-            children = Population(population.library, *offspring.programs)
-            child_nmse = nmse[offspring.parents]
-            evaluate_changed(evaluate, children, child_nmse, offspring.changed)
-            keep_elites(config.elites, population, nmse, children, child_nmse)
-            population, nmse = children, child_nmse
-            if should_stop():
-                break
-        return population, nmse
+            children = Population(parents.library, *offspring.programs)
+            return children, of_parents[offspring.parents], offspring.changed
+
+        return evolved(config, population, nmse, evaluate, should_stop, bred)
 
 
 def random_population(
@@ -68,10 +60,7 @@ def random_population(
 
     The parameters are those of `dgsr.kernels.growth.fill_with_random_programs`.
 
-    Raises
-    ------
-    ValueError
-        If the constraints leave no program.
+    Raises ValueError if the constraints leave no program.
     """
     n_constants = grammar.max_constants if library.has_constants else 0
     population = Population.empty(n_programs, library, grammar.max_length, n_constants)

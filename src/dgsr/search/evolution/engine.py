@@ -104,25 +104,39 @@ class Engine(Protocol):
         ...
 
 
-def evaluate_changed(
-    evaluate: Evaluate, children: Population, child_nmse: np.ndarray, changed: np.ndarray
-) -> None:
-    """Write the NMSE of changed children into `child_nmse`, and their fitted constants into `children`."""
-    if changed.any():
-        fresh = children[changed]
-        child_nmse[changed] = evaluate(fresh)
-        children.constants[changed] = fresh.constants
+def evolved(
+    config: EvolutionConfig,
+    population: Population,
+    nmse: np.ndarray,
+    evaluate: Evaluate,
+    should_stop: ShouldStop,
+    breed: Callable[[Population, np.ndarray], tuple[Population, np.ndarray, np.ndarray]],
+) -> tuple[Population, np.ndarray]:
+    """Return the last of some generations and its NMSE; an empty population has none.
+
+    `breed` returns the children of a generation with its NMSE, the NMSE of their parents, and a mask of the
+    children that differ from these. Fitted constants are written into the children.
+    """
+    for _ in range(config.generations if len(population) else 0):
+        children, child_nmse, changed = breed(population, nmse)
+        if changed.any():
+            fresh = children[changed]
+            child_nmse[changed] = evaluate(fresh)
+            children.constants[changed] = fresh.constants
+        if config.elites > 0:
+            _keep_elites(config.elites, population, nmse, children, child_nmse)
+        population, nmse = children, child_nmse
+        if should_stop():
+            break
+    return population, nmse
 
 
-def keep_elites(
+def _keep_elites(
     n_elites: int, population: Population, nmse: np.ndarray, children: Population, child_nmse: np.ndarray
 ) -> None:
     """Replace the worst of `children` by the best of `population`."""
-    if n_elites == 0:
-        return
     best = np.lexsort((population.lengths, nmse))[:n_elites]
     worst = np.lexsort((children.lengths, child_nmse))[len(child_nmse) - len(best) :]
-    children.tokens[worst] = population.tokens[best]
-    children.lengths[worst] = population.lengths[best]
-    children.constants[worst] = population.constants[best]
+    for name in ("tokens", "lengths", "constants"):
+        getattr(children, name)[worst] = getattr(population, name)[best]
     child_nmse[worst] = nmse[best]

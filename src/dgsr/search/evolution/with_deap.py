@@ -26,36 +26,30 @@ from dgsr.kernels.evolve import CONSTANT_SPREAD, NEGATION
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.growth import ATTEMPTS, NEW_CONSTANT
 from dgsr.kernels.random import next_uint64
-from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
+from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evolved
 
 if TYPE_CHECKING:
     from deap import base, gp
 
-# Lock that is held while Python's global generator is seeded.
 _DRAWING = Lock()
 
 
 class DeapEvolution:
     """The algorithm of `CompiledEvolution` on DEAP's toolbox.
 
+    DEAP draws from the global generator of Python's `random`, which is seeded from `state` for the duration
+    of every generation. The results differ from those of the compiled engine in two ways, which are due to
+    DEAP's operators: node replacement and shrink never change the root, and node replacement may draw the
+    token that it replaces.
+
     Parameters
     ----------
-    config : EvolutionConfig, optional
     configure : callable, optional
         A function that is called with the toolbox and the primitive set before the evolution, to register the
         user's own operators: ``select``, ``mate``, ``mutate`` and ``clone``; ``grow``, which writes the
         subtrees of the uniform mutation; or one of ``mutate_uniform``, ``mutate_replacement``,
         ``mutate_insertion``, ``mutate_shrink`` and, for trees with constants, ``mutate_constant``, of which
-        ``mutate`` calls one.
-        Every ``mate`` and ``mutate`` is decorated afterwards so that its children meet the constraints.
-
-    Notes
-    -----
-    DEAP draws from the global generator of Python's `random`. It is seeded from `state` for the
-    duration of every generation, and its own state is restored afterwards.
-
-    The results differ from those of the compiled engine in two ways, which are due to DEAP's operators: node
-    replacement and shrink never change the root, and node replacement may draw the token that it replaces.
+        ``mutate`` calls one. The children of ``mate`` and ``mutate`` are made to meet the constraints.
     """
 
     def __init__(
@@ -78,24 +72,18 @@ class DeapEvolution:
         """See `Engine.evolve`."""
         from deap import algorithms
 
-        config = self.config
         trees = _Trees(population, grammar)
         toolbox = self._toolbox(trees)
-        for _ in range(config.generations if len(population) else 0):
-            individuals = trees.from_population(population, nmse, config.fitness(population, nmse))
+
+        def bred(them: Population, of_them: np.ndarray) -> tuple[Population, np.ndarray, np.ndarray]:
+            individuals = trees.from_population(them, of_them, self.config.fitness(them, of_them))
             with _seeded(state):
                 selected = toolbox.select(individuals, len(individuals))
-                offspring = algorithms.varAnd(selected, toolbox, config.crossover, config.mutation)
-            children = trees.to_population(offspring)
-            parents = trees.to_population(selected)
-            child_nmse = np.array([parent.nmse for parent in selected])
-            changed = _differ(children, parents)
-            evaluate_changed(evaluate, children, child_nmse, changed)
-            keep_elites(config.elites, population, nmse, children, child_nmse)
-            population, nmse = children, child_nmse
-            if should_stop():
-                break
-        return population, nmse
+                offspring = algorithms.varAnd(selected, toolbox, self.config.crossover, self.config.mutation)
+            children, parents = trees.to_population(offspring), trees.to_population(selected)
+            return children, np.array([parent.nmse for parent in selected]), _differ(children, parents)
+
+        return evolved(self.config, population, nmse, evaluate, should_stop, bred)
 
     def _toolbox(self, trees: _Trees) -> base.Toolbox:
         from deap import base, gp, tools
@@ -131,8 +119,7 @@ class DeapEvolution:
 class _Trees:
     """The conversion of programs to DEAP's trees and back.
 
-    The classes of DEAP's individuals are made for each call: `deap.creator` would store them under global
-    names, where two fits of one process would collide.
+    The classes of individuals are made for each call, since `deap.creator` would store them globally.
     """
 
     def __init__(self, population: Population, grammar: Grammar):
@@ -211,10 +198,7 @@ class _Trees:
         return (individual,)
 
     def constrained(self, operator):
-        """Return an operator whose children meet the constraints.
-
-        After a few failed attempts the parent takes the place of a child.
-        """
+        """Return an operator whose children meet the constraints; after failed attempts they are parents."""
 
         @wraps(operator)
         def attempt(*parents, **keywords):
@@ -259,8 +243,7 @@ class _Trees:
 def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
     """Return DEAP's primitive set of a library: its operators, and the leaves that `grammar` allows.
 
-    Primitives have the names of the tokens. Their functions of arrays serve `deap.gp.compile`; evolution
-    itself does not call them.
+    Primitives have the names of the tokens, and functions of arrays, which evolution does not call.
     """
     from deap import gp
 
@@ -295,11 +278,8 @@ def _differ(population: Population, other: Population) -> np.ndarray:
 
 @contextmanager
 def _seeded(state: np.ndarray) -> Iterator[None]:
-    """Seed Python's global generator from `state`, and restore its own state afterwards.
-
-    Other evolutions wait for the lock, since they draw from the same generator.
-    """
-    with _DRAWING:
+    """Seed Python's global generator from `state`, and restore its own state afterwards."""
+    with _DRAWING:  # other evolutions draw from the same generator
         before = random.getstate()
         random.seed(int(next_uint64(state)))
         try:
