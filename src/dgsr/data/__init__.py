@@ -1,13 +1,6 @@
 """The data of a fit: checks, joining and sampling of rows, and the coordinates of a search."""
 
-from dgsr.data.checks import (
-    check_numbers,
-    check_spread,
-    checked,
-    doubts_about,
-    is_index,
-    numbers_the_rows,
-)
+from dgsr.data.checks import check_numbers, check_spread, checked, doubts_about, is_index, numbers_the_rows
 from dgsr.data.prepared import Prepared, idle_columns, prepare
 from dgsr.data.rows import are_counts, row_ranks
 

@@ -17,12 +17,11 @@ from sklearn.utils.validation import (
 
 from dgsr.data.rows import are_counts
 
-# Mean of integer weights above which a warning is given: they may be sizes, or the numbers of measurements
-# behind a mean, instead of counts of equal rows.
+# Mean of integer weights above which a warning is given: they may be no counts of equal rows.
 _MANY_TIMES = 10
 
-# Fewest rows in which a column 1, 2, 3, ... counts as the index of the rows. In fewer rows it may as well
-# have levels, such as doses.
+# Fewest rows in which a column 1, 2, 3, ... counts as the index of the rows; in fewer it may have levels,
+# such as doses.
 _FEWEST_NUMBERED = 8
 
 # Kinds of the dtypes of numbers.
@@ -34,9 +33,9 @@ _PERIOD = "Period"
 # Name of the type of pandas for a missing value in a column of objects.
 _MISSING = "NAType"
 
-# Smallest range of y. Below it squares of differences vanish.
+# Smallest range of y; below it squares of differences vanish.
 _SMALLEST_SPREAD = 1e-140
-# Largest range of y. Above it sums of squares of differences overflow.
+# Largest range of y; above it sums of squares of differences overflow.
 _LARGEST_SPREAD = 1e140
 
 
@@ -55,8 +54,8 @@ def checked(
     Returns
     -------
     tuple of (X, y, sample_weight)
-        Float64 arrays; `y` is of shape (n_samples,) if it has one column. The weights may be None; those of
-        an integer type remain integers, and a weight whose ratio to the largest is no normal float becomes 0.
+        Float64 arrays; `y` is of shape (n_samples,) if it has one column. Weights of an integer type remain
+        integers, and a weight whose ratio to the largest is no normal float becomes 0.
 
     Raises
     ------
@@ -93,13 +92,8 @@ def checked(
 def check_numbers(table: Any, name: str) -> None:
     """Raise ValueError if `table` is no table, or has cells that are no numbers or exceed a float.
 
-    The message names the column. scikit-learn's validation finds all other cells that are no numbers.
-
-    Parameters
-    ----------
-    table : array-like of shape (n_samples,) or (n_samples, n_columns)
-    name : {"X", "y", "sample_weight"}
-        What the message calls the table.
+    The message names the column of the table `name`. scikit-learn's validation finds all other cells that are
+    no numbers.
     """
     has_shape = bool(getattr(table, "shape", ()))  # some sparse matrices are mappings, but have a shape
     if isinstance(table, Set | Mapping | Iterator | Number) and not has_shape:
@@ -116,12 +110,13 @@ def check_numbers(table: Any, name: str) -> None:
             raise ValueError(f"{where} has text, such as {cell[:40]!r}; {mend}")
         if type(cell).__name__ == _MISSING:
             raise ValueError(f"{where} has no value in some row; leave such rows out, or fill them in.")
-        if cell is not None and not isinstance(cell, _TIMES) and type(cell).__name__ != _PERIOD:
+        is_period = type(cell).__name__ == _PERIOD
+        if cell is not None and not isinstance(cell, _TIMES) and not is_period:
             raise ValueError(
                 f"{where} has {repr(cell)[:40]}..., which is beyond a float; rescale the numbers."
             )
         if cell is not None:
-            dates = "dates of them, t.dt.to_timestamp(), and " if type(cell).__name__ == _PERIOD else ""
+            dates = "dates of them, t.dt.to_timestamp(), and " if is_period else ""
             raise ValueError(
                 f"{where} has dates or times, such as {cell}; make {dates}numbers of them, such as days: "
                 "(t - t.min()) / np.timedelta64(1, 'D')."

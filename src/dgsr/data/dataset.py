@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Largest NMSE that counts as the rounding of single precision. With a larger one six laws on an offset of
+# Largest NMSE that counts as the rounding of single precision; with a larger one six laws on an offset of
 # 101325 ended in crude formulas.
 _MOST_OF_SINGLE = 1e-10
 # Fewest digits of a number that was computed and not measured.
@@ -61,23 +61,17 @@ class DataSet(NamedTuple):
         """NMSE of predictions that miss every target by half a unit in its last place.
 
         Targets such as 1e6 + 1e-9*f are rounded so coarsely that lower errors do not distinguish formulas.
-        For targets in single precision it is two units, since the numbers behind them were rounded, too, and
-        at most 1e-10; coarser rounding counts as noise.
+        For targets in single precision it is two units, and at most 1e-10; coarser rounding counts as noise.
         """
-        if _are_single(self.y):
-            units = np.spacing(np.abs(self.y).astype(np.float32)).astype(np.float64)
-            return min(float(np.mean(self.weights * (2.0 * units) ** 2) / self.variance), _MOST_OF_SINGLE)
-        half_units = 0.5 * np.spacing(np.abs(self.y))
-        return float(np.mean(self.weights * half_units**2) / self.variance)
+        sizes, is_single = np.abs(self.y), _are_single(self.y)
+        units = 2.0 * np.spacing(sizes.astype(np.float32)) if is_single else 0.5 * np.spacing(sizes)
+        nmse = float(np.mean(self.weights * units.astype(np.float64) ** 2) / self.variance)
+        return min(nmse, _MOST_OF_SINGLE) if is_single else nmse
 
     @property
     def digits_nmse(self) -> float:
-        """NMSE that is due to rounding all targets to the last decimal place of any of them.
-
-        Targets with fifteen digits or more were computed, and their NMSE is `rounding_nmse`.
-        """
-        place = _last_place(self.y)
-        return max(self.rounding_nmse, float(place**2 / 12.0 / self.variance))
+        """NMSE of rounding all targets to the last decimal place of any; with 15 digits `rounding_nmse`."""
+        return max(self.rounding_nmse, float(_last_place(self.y) ** 2 / 12.0 / self.variance))
 
     def bits_explained(self, nmse: np.ndarray) -> np.ndarray:
         """Return the bits of the targets that formulas explain, by their NMSE; digits limit them."""
@@ -104,8 +98,8 @@ class DataSet(NamedTuple):
     def with_noise_exponent(self, exponent: float) -> DataSet:
         """Return the data with the effective number for a noise of variance in proportion to w**-exponent.
 
-        With an exponent of 1 all measurements carry the same information, and their number is the effective
-        one. With 0 the noise is the same in all rows, and Kish's formula counts a few heavy ones most.
+        With an exponent of 1 all measurements carry the same information; with 0 the noise is the same in all
+        rows, and Kish's formula counts a few heavy ones most.
         """
         say = (self.weights / self.counts) ** (1.0 - exponent)
         n_effective = (self.counts @ say) ** 2 / (self.counts @ say**2)

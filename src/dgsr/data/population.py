@@ -1,4 +1,4 @@
-"""Many programs as a structure of arrays, with their values, errors and complexities."""
+"""Many programs as a structure of arrays, with their values and errors."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class Population:
         Token ids in prefix order, zero after the end.
     lengths : ndarray of shape (n_programs,), int64
     constants : ndarray of shape (n_programs, max_constants), float64
-        Values of the ``const`` tokens in the order of the program; there are no columns if the library has
-        no constants.
+        Values of the ``const`` tokens in the order of the program.
     """
 
     library: Library
@@ -82,14 +81,8 @@ class Population:
         if n_constants is not None:
             has_room &= self.is_constant.sum(axis=1) <= n_constants
         kept = self[has_room]
-        tokens = np.zeros((len(kept), width), dtype=np.int64)
-        common = min(width, kept.tokens.shape[1])
-        tokens[:, :common] = kept.tokens[:, :common]
-        constants = kept.constants
-        if n_constants is not None:
-            constants = np.ones((len(kept), n_constants))
-            common = min(n_constants, kept.constants.shape[1])
-            constants[:, :common] = kept.constants[:, :common]
+        tokens = _of_width(kept.tokens, width, 0)
+        constants = kept.constants if n_constants is None else _of_width(kept.constants, n_constants, 1.0)
         return Population(kept.library, tokens, kept.lengths, constants)
 
     @property
@@ -109,11 +102,6 @@ class Population:
         lengths = np.array([e.length for e in expressions], dtype=np.int64)
         return cls(expressions[0].library, tokens, lengths, constants)
 
-    def complexities(self) -> np.ndarray:
-        """Return C(f) of every program (paper, appendix "Evaluation Metrics"), shape (n_programs,), int64."""
-        per_token = self.library.table.complexity[self.tokens]
-        return np.where(np.arange(self.tokens.shape[1]) < self.lengths[:, None], per_token, 0).sum(axis=1)
-
     def nmse(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
         """Return the normalised mean squared error of every program, `inf` where a prediction is not finite.
 
@@ -121,17 +109,13 @@ class Population:
         ----------
         X : ndarray of shape (n_samples, n_features), or DataSet
         y : ndarray of shape (n_samples,)
-            Target, which must vary. It is omitted when `X` is a DataSet.
+            Target, which must vary. It is omitted when `X` is a DataSet; ValueError if it is missing
+            otherwise.
 
         Returns
         -------
         ndarray of shape (n_programs,)
             Mean squared residual over the variance of `y`.
-
-        Raises
-        ------
-        ValueError
-            If `y` is missing.
 
         References
         ----------
@@ -151,3 +135,11 @@ class Population:
         """Return the values of every program on `X` (n_samples, n_features): (n_programs, n_samples)."""
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
         return predictions(self.arrays, self.library.table, columns)
+
+
+def _of_width(array: np.ndarray, width: int, filling: float) -> np.ndarray:
+    """Return an array with its rows cut, or filled, to a width."""
+    result = np.full((len(array), width), filling, dtype=array.dtype)
+    common = min(width, array.shape[1])
+    result[:, :common] = array[:, :common]
+    return result

@@ -11,8 +11,8 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.rows import Rows
 from dgsr.expressions.formulas.coordinates import Coordinates
 
-# Most rows on which the constants of the front are fitted. More rows determine a constant hardly better, and
-# finishing a front takes a hundred fits.
+# Most rows on which the constants of the front are fitted, a hundred times; more determine them hardly
+# better.
 _FITTED_ROWS = 2_000
 
 # Number of first rows that distinguish columns, before columns equal in these are compared in all rows.
@@ -37,13 +37,9 @@ class Prepared(NamedTuple):
         return self.fitted._replace(columns=self.coordinates.measured(self.fitted.columns))
 
     def with_precision(self, precision_of: Callable[[DataSet], np.ndarray]) -> Prepared:
-        """Return the same rows, with weights multiplied by their precision.
+        """Return the same rows, with weights multiplied by their precision; see `DataSet.with_precision`.
 
-        Parameters
-        ----------
-        precision_of : callable
-            A function of rows in the user's units that returns the precision of each; see
-            `DataSet.with_precision`.
+        `precision_of` returns the precision of each row of a data set in the user's units.
         """
 
         def weighted(data: DataSet) -> DataSet:
@@ -97,16 +93,11 @@ def prepare(
     held_out : float
         Share of the rows that is held out.
     held_out_seed : int, optional
-        Seed of the rows that are held out; `seed` by default. Successive fits of the same data hold out the
-        same rows if it is the same.
+        Seed of the rows that are held out, the same in successive fits of the same data; `seed` by default.
     coordinates : Coordinates, optional
         Coordinates of an earlier search that is continued; by default those of these data.
     seed : int
         Seed of the samples of rows.
-
-    Returns
-    -------
-    Prepared
     """
     rows = Rows.joined(X, y, sample_weight)
     held_out_data = None
@@ -133,15 +124,8 @@ def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants:
     """Return the columns that other columns, or constants, can replace in every formula.
 
     These are copies of earlier columns and, in a library with constants, columns with the same value in every
-    row. If all candidates are such columns, none is returned.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_features, n_rows)
-    candidates : iterable of int
-        The columns to choose from, in order.
-    with_constants : bool
-        Whether the library has constants.
+    row, among the `candidates`. If all candidates are such columns, none is returned. `columns` has the shape
+    (n_features, n_rows).
     """
     known: dict[bytes, list[int]] = {}  # columns by the values of their first rows
     idle, n_candidates = [], 0

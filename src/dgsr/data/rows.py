@@ -8,8 +8,8 @@ import numpy as np
 
 from dgsr.data.dataset import DataSet
 
-# Most rows that are copied in lexicographic order where all differ. With more rows copying takes longer than
-# sorting, so they stay in place and are numbered.
+# Most rows that are copied in lexicographic order where all differ; copying more takes longer than sorting,
+# so they stay in place and are numbered.
 _MOST_COPIED = 100_000
 # Rows that are copied at a time.
 _BLOCK = 4_096
@@ -64,9 +64,9 @@ class Rows(NamedTuple):
         """Return `n` random rows, among which the target varies.
 
         A row is drawn with a probability in proportion to its weight, at most 1, and its weight is divided by
-        the probability. So sums over the sample are unbiased estimates of sums over all rows, and rows of
-        large weight are not missing. Drawn uniformly from 20,000 rows, two of the 200 with nearly all of the
-        weight were in a sample.
+        the probability. So sums over the sample are unbiased estimates, and rows of large weight are not
+        missing: drawn uniformly from 20,000 rows, two of the 200 with nearly all of the weight were in a
+        sample.
 
         References
         ----------

@@ -11,17 +11,10 @@ from dgsr.expressions.programs.library import Library
 
 
 class Scored(NamedTuple):
-    """Programs with their NMSE.
-
-    Parameters
-    ----------
-    programs : Population
-    nmse : ndarray of shape (n_programs,)
-        Infinite if a program is not finite on some row.
-    """
+    """Programs with their NMSE."""
 
     programs: Population
-    nmse: np.ndarray
+    nmse: np.ndarray  # (n_programs,); infinite if a program is not finite on some row
 
     @classmethod
     def none(cls, library: Library, max_length: int, n_constants: int) -> Scored:

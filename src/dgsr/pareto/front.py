@@ -182,16 +182,16 @@ class ParetoFront(Sequence[Candidate]):
 
         numbers = ("complexity", "description_length", "loss", "leave_one_out")
         rows = [
-            {
-                **{name: getattr(c, name) for name in numbers},
-                "standard_errors": tuple(c.standard_errors.tolist()),
-                "formula": str(c.expression),
-                "units": c.units,
-            }
+            [
+                *(getattr(c, name) for name in numbers),
+                tuple(c.standard_errors.tolist()),
+                str(c.expression),
+                c.units,
+            ]
             for c in self
         ]
-        names = [*numbers, "standard_errors", "formula"]
-        return pandas.DataFrame(rows, columns=[*names, "units"] if any(c.units for c in self) else names)
+        frame = pandas.DataFrame(rows, columns=[*numbers, "standard_errors", "formula", "units"])
+        return frame if any(c.units for c in self) else frame.drop(columns="units")
 
     def plot(self, selection: str | None = None, *, ax: Axes | None = None) -> ParetoFrontDisplay:
         """Plot loss against description length, with formulas beside the candidates; needs matplotlib.
@@ -199,16 +199,9 @@ class ParetoFront(Sequence[Candidate]):
         Parameters
         ----------
         selection : str, optional
-            A rule whose choice is marked; see `select`.
+            A rule whose choice is marked; see `select`. ValueError if there is no such rule.
         ax : matplotlib Axes, optional
             Where to plot; by default on a new figure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        ValueError
-            If there is no such rule.
         """
         from dgsr.pareto.display import ParetoFrontDisplay
 
@@ -216,13 +209,7 @@ class ParetoFront(Sequence[Candidate]):
         return ParetoFrontDisplay.from_front(self, chosen=chosen, ax=ax)
 
     def index_of(self, expression: Expression) -> int:
-        """Return the index of the candidate with this formula.
-
-        Raises
-        ------
-        ValueError
-            If it is not on the front.
-        """
+        """Return the index of the candidate with this formula; ValueError if it is not on the front."""
         for i, candidate in enumerate(self):
             if candidate.expression == expression:
                 return i
@@ -279,7 +266,7 @@ class ParetoFront(Sequence[Candidate]):
         """Return the candidates of another form whose descriptions of the data tie with that of a candidate.
 
         The bits of formula and residuals differ by at most 3, which is odds of eight to one. An exact fit has
-        no rivals.
+        none.
         """
         is_exact = losses_of(self)[index] <= self.tolerance
         return [] if is_exact else rivals(self, index, self.n_samples)

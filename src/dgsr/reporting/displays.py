@@ -103,12 +103,11 @@ class SearchHistoryDisplay:
 def plot_predictions(
     y: np.ndarray, predicted: np.ndarray, *, ax: Axes | None = None
 ) -> PredictionErrorDisplay:
-    """Plot measured against predicted values of at most 1,000 rows.
+    """Plot measured against predicted values of at most 1,000 rows, without rows that are not predicted.
 
     Parameters
     ----------
     y, predicted : ndarray of shape (n_samples,)
-        Rows whose prediction is not finite are not drawn.
     ax : matplotlib Axes, optional
         Where to plot; by default on a new figure.
 

@@ -13,18 +13,9 @@ C_MACROS = re.compile(r"_.*|(?:M|FP|MATH)_\w*")
 def identifiers(names: Sequence[str], taken: Collection[str], is_c: bool = False) -> list[str]:
     """Make distinct identifiers of the names of columns.
 
-    Parameters
-    ----------
-    names : sequence of str
-    taken : collection of str
-        Words that must not be used.
-    is_c : bool
-        Whether only ASCII may be used and no word starts with an underscore, as in C; else as in Python.
-
-    Returns
-    -------
-    list of str
-        A name that is an identifier is not changed; in others, invalid characters become "_".
+    A name that is an identifier is not changed; in others, invalid characters become "_". No identifier is
+    among the words in `taken`. With `is_c` it is ASCII and starts with no underscore, as in C; else it is one
+    of Python.
 
     Examples
     --------
