@@ -86,7 +86,9 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
         if parameter == "random_state":
             # The integer that repeats the fit; the parameter itself may be None or a RandomState.
             value = getattr(estimator, "random_state_", value)
-        if parameter not in _WITHOUT_EFFECT and value is not default and not _equal(value, default):
+        is_plain = type(value) is type(default) and isinstance(value, str | int | float)
+        is_default = value is default or (is_plain and value == default)
+        if parameter not in _WITHOUT_EFFECT and not is_default:
             lines.append(f"    {parameter}={_source(value)}\n")
     arguments = "".join(["\n", *lines]) if lines else ""
     fitted = "X, y, sample_weight=sample_weight" if weighted else "X, y"
@@ -143,10 +145,6 @@ def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
         ("Chosen by", rule),
         ("Versions", f"dgsr {__version__}, Python {platform.python_version()}, {packages}"),
     ]
-
-
-def _equal(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and isinstance(value, str | int | float) and value == default
 
 
 def _is_plain(value: Any) -> bool:

@@ -25,9 +25,8 @@ def identifiers(names: Sequence[str], taken: Collection[str], is_c: bool = False
     words = [unicodedata.normalize("NFKC", name) for name in names]  # as Python normalises its source
 
     def is_usable(word: str) -> bool:
-        if is_c and not (word.isascii() and not C_MACROS.fullmatch(word)):
-            return False
-        return word.isidentifier() and word not in taken
+        is_taken = word in taken or (is_c and (not word.isascii() or C_MACROS.fullmatch(word)))
+        return word.isidentifier() and not is_taken
 
     kept: set[str] = set(filter(is_usable, words))
     used = {*taken, *kept}

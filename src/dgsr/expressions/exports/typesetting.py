@@ -7,7 +7,7 @@ import math
 import re
 import unicodedata
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sympy
@@ -33,14 +33,6 @@ _LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|
 _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
 
 
-class _Distance(NamedTuple):
-    """The difference of a column and a large number, x - 1700000000, which sympy would distribute."""
-
-    first: sympy.Symbol | str  # a column, or a number with its sign
-    sign: str
-    second: sympy.Symbol | str  # a column, or a number without its sign
-
-
 def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, Any]]:
     """Return a tree in sympy with placeholders, and the part that each of them represents."""
     shown: dict[Any, Any] = {}
@@ -51,9 +43,9 @@ def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, A
             return node
         first, second = node[1:]
         if isinstance(first, str) and is_number(second) and is_far(second):
-            distance = _Distance(symbols[first], "+" if second < 0 else "-", _written_out(abs(second)))
+            distance = symbols[first], "+" if second < 0 else "-", _written_out(abs(second))
         elif is_number(first) and is_far(first) and isinstance(second, str):
-            distance = _Distance(_written_out(first), "-", symbols[second])
+            distance = _written_out(first), "-", symbols[second]
         else:
             return node
         name = f"{first} - {second}"
@@ -61,6 +53,7 @@ def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, A
         shown[symbols[name]] = distance
         return name
 
+    # sympy would distribute over the difference of a column and a large number, x - 1700000000.
     expression = to_sympy(rewritten(tree, hidden), symbols, functions)
     return _with_placeholders(expression, shown), shown
 
@@ -129,7 +122,7 @@ class _Restoring(Printer):
 
     def _print_Dummy(self, symbol):
         part = self.shown.get(symbol, symbol)
-        if isinstance(part, _Distance):
+        if isinstance(part, tuple):  # the parts of a difference, in which texts are numbers and signs
             return self._print_distance(part)
         return self._print_Symbol(symbol) if part is symbol else self._print(part)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import map_leaves
 
 # Values in place of the free numbers of a text; they are not simple, so that no rewriting removes them.
+_LETTERS = re.compile(r"\b[abc]\b")
 _PLACEHOLDERS = {"a": 0.7312, "b": 1.9183, "c": 2.4471}
 # Simple exponents, which skeletons have literally, in place of a free one: 1/(3 + x)**2 is a shifted power
 # law.
@@ -61,16 +63,12 @@ class CommonForm(NamedTuple):
     @property
     def n_numbers(self) -> int:
         """How many free numbers it has besides scale and offset."""
-        return len(set(self._letters))
+        return len(set(_LETTERS.findall(self.text)))
 
     @property
     def n_copies(self) -> int:
         """How many further occurrences its free numbers have, as the exponent of Hill's law occurs twice."""
-        return len(self._letters) - self.n_numbers
-
-    @property
-    def _letters(self) -> list[str]:
-        return re.findall(r"\b[abc]\b", self.text)
+        return len(_LETTERS.findall(self.text)) - self.n_numbers
 
     def program(self, library: Library, column: int) -> FormProgram | None:
         """Return its program, with the token `column` for x; None where the library lacks an operator."""
@@ -174,17 +172,13 @@ def outermost_named(
     library: Library, tokens: Sequence[int], constants: Sequence[float]
 ) -> Iterator[NamedPart]:
     """Yield the parts of a program that have a common form and lie within no other such part."""
-    named, at = named_parts(library, tokens, constants), 0
-    while at < len(tokens):
-        part = named[at]
-        if part is None:
-            at += 1
-            continue
-        yield part
-        n_open = 1
-        while n_open:  # to the end of the subprogram
-            n_open += library.tokens[tokens[at]].arity - 1
-            at += 1
+    n_open = 0  # subprograms that are left of the last part
+    for token, part in zip(tokens, named_parts(library, tokens, constants)):
+        if not n_open and part is not None:
+            yield part
+            n_open = 1
+        if n_open:
+            n_open += library.tokens[token].arity - 1
 
 
 @cache
@@ -204,10 +198,8 @@ def _known() -> dict[Skeleton, tuple[CommonForm, float]]:
 
     for form in COMMON_FORMS:
         learn(form, form.text, form.bits)
-    for form in COMMON_FORMS:
-        for letter in _PLACEHOLDERS:
-            if f"**{letter}" in form.text:
-                for exponent in _EXPONENTS:
-                    text = form.text.replace(f"**{letter}", f"**({exponent})")
-                    learn(form, text, form.bits + float(np.log2(len(_EXPONENTS))))
+    for form, letter, exponent in product(COMMON_FORMS, _PLACEHOLDERS, _EXPONENTS):
+        text = form.text.replace(f"**{letter}", f"**({exponent})")
+        if text != form.text:
+            learn(form, text, form.bits + float(np.log2(len(_EXPONENTS))))
     return found

@@ -46,10 +46,9 @@ class Coordinates(NamedTuple):
 
         Without `with_scales` all scales are 1, and without `with_origins` all origins are 0.
         """
-        zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        origins = np.array([_origin(column) for column in X.T]) if with_origins else zeros
+        origins = np.array([_origin(column) if with_origins else 0.0 for column in X.T])
         measured = (column - origin if origin else column for column, origin in zip(X.T, origins))
-        return cls(origins, np.array([_scale(column) for column in measured]) if with_scales else ones)
+        return cls(origins, np.array([_scale(column) if with_scales else 1.0 for column in measured]))
 
     def from_origins(self, columns: np.ndarray) -> np.ndarray:
         """Return x - origins for columns x of shape (n_features, n_rows)."""
@@ -120,9 +119,8 @@ def without_origins(expression: Expression, columns: np.ndarray) -> Expression:
     if not places:
         return expression
     left_out = [*places, *(place - 2 for place in places)]  # in prefix order: sub, column, number
-    tokens = np.delete(np.asarray(expression.tokens), left_out)
     kept = [not is_origin for _, is_origin in constants]
-    return Expression(expression.library, tokens, np.asarray(expression.constants)[kept])
+    return Expression(expression.library, np.delete(expression.tokens, left_out), expression.constants[kept])
 
 
 def _constants(expression: Expression, columns: np.ndarray) -> list[tuple[int, bool]]:

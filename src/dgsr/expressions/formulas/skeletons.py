@@ -76,12 +76,10 @@ def _joined(name: str, parts: Sequence[Part]) -> Skeleton | None:
         return _product([(first, Fraction(1)), (last, Fraction(1 if name == "mul" else -1))])
     if name in _POWERS:
         return _product([(first, _POWERS[name])])
+    if name == "exp" or (name == "pow" and first == NUMBER):
+        return _exponential(last)
     if name == "pow":
-        if first == NUMBER:
-            return _exponential(last)
         return _power(first, parts[1].value)
-    if name == "exp":
-        return _exponential(first)
     return (_SAME.get(name, name), *(part.skeleton for part in parts))
 
 

@@ -32,7 +32,7 @@ _NAME = re.compile(r"°?[^\W\d]\w*")
 _MEANT_OTHERWISE = ("pH", "PH", "ph", "db", "dBi", "ppt", "dpt", "dpi", "EC", "EV")
 _TEXT = re.compile(rf"\s*(?:{_TERM}(?:{_JOIN}{_TERM})*)?\s*")
 
-#: Symbols of pint's base units; other dimensions are shown by their names.
+# Symbols of pint's base units in the customary order; other dimensions are shown by their names.
 _SYMBOLS = {
     "[mass]": "kg", "[length]": "m", "[time]": "s", "[current]": "A", "[temperature]": "K",
     "[substance]": "mol", "[luminosity]": "cd",
@@ -121,7 +121,8 @@ class Units:
                 raise ValueError(f"units names {name!r}, which is no column; {mend}")
         read = [_read(units.get(name), f"units[{name!r}]") for name in names]
         read.append(_read(y_units, "unit of the target"))
-        dimensions = sorted({name for one in read if one is not None for name in one[0]}, key=_order)
+        found = {name for one in read if one is not None for name in one[0]}
+        dimensions = [*(name for name in _SYMBOLS if name in found), *sorted(found - _SYMBOLS.keys())]
         known: list[Unit | None] = [
             None if one is None else Unit(tuple(one[0].get(name, 0.0) for name in dimensions), one[1])
             for one in read
@@ -236,9 +237,3 @@ def _is_logarithm(registry: Any, name: str) -> bool:
     except Exception:  # pint's errors are of many classes
         return False
     return not math.isclose(two - one, one - zero, rel_tol=1e-6)
-
-
-def _order(dimension: str) -> tuple[int, str]:
-    """Return the key that sorts dimensions in the customary order: kg m s A K mol cd, then others."""
-    known = [*_SYMBOLS, dimension]
-    return known.index(dimension), dimension

@@ -144,11 +144,11 @@ class _Tidying:
 
 def _root(tree: Tree) -> Tree:
     """Return f**(3/2) for sqrt(f**3), and the same for every odd power: both need a non-negative f."""
-    inside = tree[1]
-    if isinstance(inside, tuple) and (inside[0] in WHOLE_POWERS or inside[0] == "pow"):
-        power = WHOLE_POWERS.get(inside[0]) or inside[2]
-        if isinstance(power, int) and power % 2 == 1:
-            return ("pow", inside[1], Fraction(power, 2))
+    match tree[1]:
+        case ("cube", base):
+            return ("pow", base, Fraction(3, 2))
+        case ("pow", base, int(power)) if power % 2 == 1:
+            return ("pow", base, Fraction(power, 2))
     return _VALUES.get(tree, tree)
 
 

@@ -119,8 +119,7 @@ class _Parser:
         The depth is limited here, since every level of nesting passes through this method.
         """
         self.nesting += 1
-        if self.nesting > MAX_LEVELS:
-            raise self._too_deep()
+        self._check_depth(self.nesting)
         left, depth = self._operand()
         while True:
             _, value, _ = self.tokens[self.at]
@@ -131,13 +130,13 @@ class _Parser:
             self.at += 1
             right, right_depth = self._expression(precedence + (name != "pow"))
             depth = max(depth, right_depth) + 1
-            if depth > MAX_LEVELS:
-                raise self._too_deep()
+            self._check_depth(depth)
             left = (name, left, right)
 
-    def _too_deep(self) -> ValueError:
-        _, value, position = self.tokens[self.at]
-        return self._error(position, value, f"over {MAX_LEVELS} levels deep; shorten the formula")
+    def _check_depth(self, depth: int) -> None:
+        if depth > MAX_LEVELS:
+            _, value, position = self.tokens[self.at]
+            raise self._error(position, value, f"over {MAX_LEVELS} levels deep; shorten the formula")
 
     def _operand(self) -> tuple[Tree, int]:
         kind, value, position = self.tokens[self.at]
