@@ -17,14 +17,12 @@ from dgsr.expressions.programs.translation import are_terms
 #: Largest increase of n log(NMSE) for one constant that is made simpler: two standard deviations, squared.
 SIGNIFICANT = 4.0
 
-#: Residual beyond which Huber's loss is linear, in robust standard deviations (Huber, 1964: 95% efficiency
-#: under normal noise).
+#: Residual, in robust standard deviations, beyond which Huber's loss is linear (Huber, 1964: 95% efficiency).
 HUBER = 1.345
 #: Robust standard deviation of normal noise, in median absolute residuals.
 DEVIATIONS = 1.4826
 
-# Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5). A wider
-# one makes standard errors too large.
+# Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5).
 _KERNEL = 1.06
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit.
 _RANK = 1e-8
@@ -34,8 +32,7 @@ _PART = 1e-3
 _BLOCK = 10_000
 # Step of the central differences, relative to the constant: about the cube root of the rounding error.
 _STEP = 6e-6
-# Second difference in a step, as a share of the first, above which the step is made smaller, as at a narrow
-# peak.
+# Second difference in a step, as a share of the first, above which the step is made smaller.
 _BEND = 0.03
 # Factor by which such a step is divided.
 _FINER = 16.0

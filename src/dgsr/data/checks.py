@@ -20,8 +20,7 @@ from dgsr.data.rows import are_counts
 # Mean of integer weights above which a warning is given: they may be no counts of equal rows.
 _MANY_TIMES = 10
 
-# Fewest rows in which a column 1, 2, 3, ... counts as the index of the rows; in fewer it may have levels,
-# such as doses.
+# Fewest rows in which a column 1, 2, 3, ... counts as their index; in fewer it may be doses.
 _FEWEST_NUMBERED = 8
 
 # Kinds of the dtypes of numbers.

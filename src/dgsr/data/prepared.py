@@ -11,8 +11,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.rows import Rows
 from dgsr.expressions.formulas.coordinates import Coordinates
 
-# Most rows on which the constants of the front are fitted, a hundred times; more determine them hardly
-# better.
+# Most rows on which the constants of the front are fitted; more determine them hardly better.
 _FITTED_ROWS = 2_000
 
 # Number of first rows that distinguish columns, before columns equal in these are compared in all rows.

@@ -8,8 +8,7 @@ import numpy as np
 
 from dgsr.data.dataset import DataSet
 
-# Most rows that are copied in lexicographic order where all differ; copying more takes longer than sorting,
-# so they stay in place and are numbered.
+# Most rows, all different, that are copied in lexicographic order; else they stay in place and are numbered.
 _MOST_COPIED = 100_000
 # Rows that are copied at a time.
 _BLOCK = 4_096

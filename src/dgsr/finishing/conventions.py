@@ -16,8 +16,8 @@ from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.programs import are_equal, score, tree_of, written
 from dgsr.finishing.snapping import rounded, with_simple_numbers
 
-# Largest increase of `score` (complexity plus digits) for the customary form: two tokens and two digits, or
-# an exponent that occurs twice. With it 8 of 48 fits changed: 5 were better written, 2 more found Hill's law.
+# Largest increase of `score` for the customary form, as of two tokens and two digits. Of 48 fits 8 changed
+# with it: 5 were better written, 2 more found Hill's law.
 _MOST_LONGER = 6.0
 # Largest difference of a and b in a - b/(1 + g), as a share of a, at which they may be the same number.
 _NEAR = 0.1

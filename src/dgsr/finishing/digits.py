@@ -22,8 +22,7 @@ from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
 
-# Largest difference of 12 times an exponent from a whole number at which the exponent is a multiple of 1/12
-# (so of 1/3 or 1/4) up to rounding, and is not changed.
+# Largest distance of 12 times an exponent from a whole number at which the exponent is not changed.
 _ROUNDING = 1e-12
 # Distance from the fit, in standard errors, beyond which a number of one digit does not come from a fit.
 _FARTHEST = 4.0

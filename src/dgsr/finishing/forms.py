@@ -19,8 +19,7 @@ from dgsr.expressions.trees.trees import Tree, is_number, rewritten, variables_o
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.programs import complexity, tree_of, written
 
-# Relative size up to which a summand disappears in the rounding of the other in every row, and relative
-# variation up to which a function is a constant.
+# Relative size up to which a summand, and relative variation up to which a function, counts as rounding.
 _LOST = 1e-13
 # Largest complexity of a form of a program, as a multiple of the simplest form's.
 _MOST_COMPLEX = 1.5

@@ -21,8 +21,7 @@ from dgsr.finishing.programs import QUARTER_TURN, are_equal, groups_of, score, t
 
 # Most significant digits of a decimal that a constant may become; without noise, longer ones are chance.
 _MAX_DIGITS = 9
-# Cost, in digits, of an exponent that is a multiple of a third, which is tried after decimals of one digit:
-# 14 of 16 formulas with such an exponent had the third, before 6.
+# Cost, in digits, of an exponent that is a multiple of a third: 14 of 16 such exponents are found, else 6.
 _COST_OF_THIRD = 1.1
 # Roundings that are tried for all constants of a formula together, as shares of two standard errors.
 _SHARES = (0.5, 0.05, 0.005, 5e-4, 5e-5)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
@@ -26,8 +25,8 @@ _LABEL_LENGTH = 44
 # Position of losses on a logarithmic axis when all of them are 0.
 _FLOOR_OF_ZEROS = 1e-16
 
-# Positions of a label, of which the first free one is used: its offset from the point, right and up, in
-# typographic points, and its horizontal and vertical alignment.
+# Positions of a label, of which the first free one is used: offset from the point, right and up, in points;
+# alignment.
 _LABEL_PLACES = (
     (8, 6, "left", "bottom"),
     (8, -6, "left", "top"),
@@ -144,7 +143,7 @@ class ParetoFrontDisplay:
         ax = axes_of(ax)
         from matplotlib.ticker import MaxNLocator
 
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        self.ax_, self.figure_ = ax, ax.figure
         losses = log_losses(self.loss)
         (self.line_,) = ax.step(
             self.description_length, losses.values, where="post", marker="o", markersize=4, linewidth=1.2
@@ -253,8 +252,3 @@ def axes_of(ax: Axes | None) -> Axes:
     except ImportError:
         raise ImportError("Plots need matplotlib; install it with pip install dgsr[plot].") from None
     return pyplot.subplots()[1] if ax is None else ax
-
-
-def figure_of(ax: Axes) -> Figure:
-    figure: Any = ax.figure
-    return figure

@@ -75,7 +75,7 @@ class ParetoFront(Sequence[Candidate]):
         with_digits: Callable[[Expression], Expression] | None = None,
         nmse: np.ndarray | None = None,
     ) -> ParetoFront:
-        """Return the front of some expressions, whose losses are computed on `data`.
+        """Return the front of some expressions of one library, whose losses are computed on `data`.
 
         A formula with weak points (`dgsr.expressions.formulas.soundness`), such as a pole between the rows,
         is excluded, unless it fits exactly or its description of the data is shorter than all without such
@@ -86,7 +86,6 @@ class ParetoFront(Sequence[Candidate]):
         Parameters
         ----------
         expressions : sequence of Expression
-            All of one library.
         data : DataSet
         feature_names : sequence of str, optional
             Names of the variables in the formulas of the front.
@@ -95,16 +94,16 @@ class ParetoFront(Sequence[Candidate]):
         held_out : DataSet, optional
             Rows that were held out of the fit.
         assess : callable, optional
-            A function that returns the `Uncertainty` of an expression, or None to omit it; by default the
-            uncertainty of least squares on `data`.
+            Returns the `Uncertainty` of an expression, or None to omit it; by default that of least squares
+            on `data`.
         units : Units, optional
-            Units of columns and target. Formulas are compared by their losses times their handicaps, and
-            those that break the rule are excluded.
+            Formulas are compared by their losses times their handicaps, and those that break the rule are
+            excluded.
         with_digits : callable, optional
-            A function that returns a formula of the front with the digits for predictions. The formula is
-            compared by its length before.
+            Returns a formula of the front with the digits for predictions; it is compared by its length
+            before.
         nmse : ndarray of shape (n_expressions,), optional
-            The NMSE of the expressions on `data`; by default it is computed.
+            The NMSE of the expressions on `data`, if it is known.
         """
         candidates, n_left_off = candidates_of(
             expressions, data, feature_names, tolerance, assess, units, with_digits, nmse

@@ -16,7 +16,7 @@ from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import NOTICEABLE
 
 # Largest loss on a sample of rows, as a multiple of that of a shorter formula, that may be the lower one on
-# all rows: several standard errors of the ratio of two losses on 2,000 rows.
+# all.
 _MOST_ABOVE = 1.2
 # Bits that a formula pays for each weak point in comparison with formulas that have none; without it a front
 # of 14 measurements had formulas with five such points.

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import PredictionErrorDisplay
 
-from dgsr.pareto.display import (
-    ParetoFrontDisplay,
-    axes_of,
-    check_one_output,
-    figure_of,
-    log_losses,
-    scale_losses,
-)
+from dgsr.pareto.display import ParetoFrontDisplay, axes_of, check_one_output, log_losses, scale_losses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +77,7 @@ class SearchHistoryDisplay:
     def plot(self, *, ax: Axes | None = None) -> SearchHistoryDisplay:
         """Plot on `ax`, or on a new figure; ImportError if matplotlib is not installed."""
         ax = axes_of(ax)
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        self.ax_, self.figure_ = ax, ax.figure
         nmse = np.asarray(self.best_nmse, dtype=np.float64)
         drawn = np.isfinite(nmse)
         losses = log_losses(nmse[drawn])

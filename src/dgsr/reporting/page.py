@@ -201,10 +201,8 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
     lead = f"Symbolic regression of {target} on {features}, shown on {counted(n_rows, 'row')}."
     if estimator.n_evaluations_ == 0:
         return lead
-    n_candidates = len(estimator.pareto_front_)
-    verb = "is" if n_candidates == 1 else "are"
-    tried = counted(estimator.n_evaluations_, "equation")
-    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front.{_about_errors(estimator)}"
+    n, tried = len(estimator.pareto_front_), counted(estimator.n_evaluations_, "equation")
+    return f"{lead} Of {tried} tried, {n} {'is' if n == 1 else 'are'} on the front.{_about_errors(estimator)}"
 
 
 def _about_errors(estimator: Any) -> str:
@@ -226,9 +224,8 @@ def _reason(estimator: Any) -> str:
     if front.candidate_of(estimator.expression_).loss <= front.tolerance:
         return "The formula that predicts: an exact fit."
     rule = rule_of_choice(estimator)
-    if rule is None:
-        reason = f"The formula that predicts is not the one that selection={estimator.selection!r} chooses."
-    else:
+    reason = f"The formula that predicts is not the one that selection={estimator.selection!r} chooses."
+    if rule is not None:
         reason = f"The formula that predicts: {_REASONS[rule]}."
     if rivals := rivals_text(estimator):
         reason += f" Of another form, and within 3 bits of it: {html.escape(rivals)}."

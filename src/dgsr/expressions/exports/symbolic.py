@@ -45,8 +45,7 @@ def to_sympy(
     return builder.restored(builder.build(tree))
 
 
-# Longest integer, in bits, to which a power may be multiplied out: Python refuses to print 4300 digits, and
-# sympy adds up the exponents of a product before it multiplies.
+# Longest integer, in bits, to which a power may be multiplied out; Python refuses to print 4300 digits.
 _MAX_POWER_BITS = 2**12
 # Longest numerator or denominator, in bits, of an exact number.
 _MAX_BITS = 2**13

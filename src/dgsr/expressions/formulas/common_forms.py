@@ -25,7 +25,7 @@ from dgsr.expressions.trees.trees import map_leaves
 # Values in place of the free numbers of a text; they are not simple, so that no rewriting removes them.
 _LETTERS = re.compile(r"\b[abc]\b")
 _PLACEHOLDERS = {"a": 0.7312, "b": 1.9183, "c": 2.4471}
-# Simple exponents, which skeletons have literally, in place of a free one: 1/(3 + x)**2 is a shifted power
+# Simple exponents in place of a free one, which skeletons have literally: 1/(3 + x)**2 is a shifted power
 # law.
 _EXPONENTS = ("-3", "-2", "-3/2", "-1", "-1/2", "1/2", "3/2", "2", "3")
 

@@ -15,14 +15,12 @@ from dgsr.expressions.programs.translation import places_of_constants
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.trees import Tree, map_leaves
 
-# Root mean square of a column below which it is divided by a power of ten; others keep their scale, so that
-# sin(x1) keeps its meaning.
+# Root mean square of a column below which it is divided by a power of ten.
 _SMALLEST_SCALE = 1e-3
 # Root mean square of a column above which it is divided by a power of ten.
 _LARGEST_SCALE = 1e3
-# Range of a column, relative to its values, up to which it is measured from a round number near them, since
-# functions of it are not distinguishable from parabolas. With 0.01, x1*x2 with temperatures of 300 to 302
-# became 301*x2.
+# Range of a column, relative to its values, up to which it is measured from a round number near them. With
+# 0.01, x1*x2 with temperatures of 300 to 302 became 301*x2.
 _NARROW = 1e-3
 # Smallest and largest value of a column that may hold years.
 _YEARS = (1500.0, 2200.0)

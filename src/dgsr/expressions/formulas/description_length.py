@@ -23,8 +23,7 @@ from dgsr.kernels.pair_counts import pair_sums
 _COUNTED = 0.5
 # Bits of one decimal digit.
 _BITS_OF_DIGIT = float(np.log2(10.0))
-# Bits for the statement that a formula has a common form, which one in four has (2), and for whether it has
-# an offset (1).
+# Bits to say that a formula has a common form, which one in four has (2), and whether it has an offset (1).
 _BITS_OF_NAMING = 3.0
 # Bits for the order of magnitude of each number of such a formula, besides its digits. With 1 bit NIST's
 # Misra tables got a constant too many, with 2.5 Rat42 was lost.

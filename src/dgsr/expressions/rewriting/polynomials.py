@@ -21,8 +21,7 @@ Term = tuple[tuple[int, ...], Coefficient]
 #: A polynomial: its coefficients by the exponents of the columns, which are all of one type.
 Polynomial = Mapping[tuple[int, ...], Coefficient]
 
-# Most terms of a sum of which every shared column is tried as the first common factor; else only the most
-# frequent is.
+# Most terms of a sum of which every shared column is tried as a factor; else only the most frequent is.
 _FEW_TERMS = 12
 
 

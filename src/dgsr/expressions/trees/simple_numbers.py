@@ -17,8 +17,7 @@ from dgsr.expressions.trees.trees import Tree, is_number, map_leaves
 
 #: Cost, in digits, of a float that has no short form.
 COST_OF_FLOAT = 20.0
-# Pairs of a number of digits and a step: decimals of as many digits that are multiples of the step, such as
-# 2.5, 0.75 and 1.25, cost 0.8 digits less than others.
+# Numbers of digits and steps: decimals that are multiples of the step, such as 2.5 and 0.75, cost 0.8 less.
 _ROUND_STEPS = ((2, 5), (3, 25))
 
 

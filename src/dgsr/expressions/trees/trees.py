@@ -16,8 +16,7 @@ from typing import Any
 #: A nested tuple, a variable's name, or a number.
 Tree = Any
 
-#: Most levels of a formula: sympy takes six of Python's 1,000 frames to print a level, and 200 are left to
-#: the caller.
+#: Most levels of a formula; sympy takes six of Python's 1,000 frames to print one.
 MAX_LEVELS = 130
 
 #: Functions of one argument that a formula may have.
