@@ -13,10 +13,8 @@ from dgsr.expressions.programs.library import Library
 N_TOKENS = 4
 #: Number of constants that slope and intercept add to a program.
 N_CONSTANTS = 2
-
 # For each of f, a*f, f + b and a*f + b whether it has a slope, and whether it has an intercept.
 _VARIANTS = ((False, False), (True, False), (False, True), (True, True))
-
 # Most steps of the fit of each variant. The search fits those that enter the archive further.
 _STEPS = 5
 

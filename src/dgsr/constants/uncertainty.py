@@ -16,12 +16,10 @@ from dgsr.expressions.programs.translation import are_terms
 
 #: Largest increase of n log(NMSE) for one constant that is made simpler: two standard deviations, squared.
 SIGNIFICANT = 4.0
-
 #: Residual, in robust standard deviations, beyond which Huber's loss is linear (Huber, 1964: 95% efficiency).
 HUBER = 1.345
 #: Robust standard deviation of normal noise, in median absolute residuals.
 DEVIATIONS = 1.4826
-
 # Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5).
 _KERNEL = 1.06
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit.

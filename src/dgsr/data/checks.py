@@ -19,10 +19,8 @@ from dgsr.data.rows import are_counts
 
 # Mean of integer weights above which a warning is given: they may be no counts of equal rows.
 _MANY_TIMES = 10
-
 # Fewest rows in which a column 1, 2, 3, ... counts as their index; in fewer it may be doses.
 _FEWEST_NUMBERED = 8
-
 # Kinds of the dtypes of numbers.
 _NUMBERS = "biufc"
 # Types of dates, times and spans of time.
@@ -31,7 +29,6 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.ti
 _PERIOD = "Period"
 # Name of the type of pandas for a missing value in a column of objects.
 _MISSING = "NAType"
-
 # Smallest range of y; below it squares of differences vanish.
 _SMALLEST_SPREAD = 1e-140
 # Largest range of y; above it sums of squares of differences overflow.

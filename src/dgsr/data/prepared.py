@@ -13,10 +13,8 @@ from dgsr.expressions.formulas.coordinates import Coordinates
 
 # Most rows on which the constants of the front are fitted; more determine them hardly better.
 _FITTED_ROWS = 2_000
-
 # Number of first rows that distinguish columns, before columns equal in these are compared in all rows.
 _FEW_ROWS = 1_000
-
 # Most draws of the rows to hold out, until the target varies both among them and among the others.
 _DRAWS = 20
 

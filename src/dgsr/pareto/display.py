@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 _N_LABELS = 5
 # Most characters of each of these.
 _LABEL_LENGTH = 44
-
 # Position of losses on a logarithmic axis when all of them are 0.
 _FLOOR_OF_ZEROS = 1e-16
-
 # Positions of a label, of which the first free one is used: offset from the point, right and up, in points;
 # alignment.
 _LABEL_PLACES = (
@@ -104,22 +102,12 @@ class ParetoFrontDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> ParetoFrontDisplay:
-        """Plot the front of a fitted `DGSRRegressor`.
-
-        Parameters
-        ----------
-        estimator : DGSRRegressor
-        ax : matplotlib Axes, optional
-            Where to plot; by default on a new figure.
+        """Plot the front of a fitted `DGSRRegressor` on `ax`, by default on a new figure.
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
-        sklearn.exceptions.NotFittedError
-            If `estimator` is not fitted.
-        ValueError
-            If the fit has several outputs.
+        ImportError, sklearn.exceptions.NotFittedError, ValueError
+            If matplotlib is not installed, `estimator` is not fitted, or the fit has several outputs.
         """
         check_one_output(estimator)
         front = estimator.pareto_front_

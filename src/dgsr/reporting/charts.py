@@ -23,7 +23,6 @@ RIGHT = 466
 TOP = 14
 #: Lower end of the vertical axis.
 BOTTOM = 278
-
 # Most ticks of an axis, without one for losses of 0.
 _MAX_TICKS = 6
 
@@ -117,10 +116,10 @@ def _frame(x: Axis, y: Axis, x_name: str) -> str:
         beside = f'x="{LEFT - 8}" y="{at}" dy=".35em" text-anchor="end"'
         parts.append(f'<text class="tick" {beside}>{label}</text>')
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>')
-    middle = 'class="name" text-anchor="middle"'
-    parts.append(f'<text {middle} x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}">{x_name}</text>')
+    anchor = 'text-anchor="middle"'
+    parts.append(f'<text class="name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}" {anchor}>{x_name}</text>')
     turned = f"translate(14 {(TOP + BOTTOM) / 2}) rotate(-90)"
-    parts.append(f'<text {middle} transform="{turned}">NMSE</text>')
+    parts.append(f'<text class="name" transform="{turned}" {anchor}>NMSE</text>')
     return f'<g aria-hidden="true">{"".join(parts)}</g>'
 
 

@@ -60,12 +60,9 @@ class SearchHistoryDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
-        sklearn.exceptions.NotFittedError
-            If `estimator` is not fitted.
-        ValueError
-            If `x` is neither of the two, or the fit has several outputs.
+        ImportError, sklearn.exceptions.NotFittedError, ValueError
+            If matplotlib is not installed, `estimator` is not fitted, or `x` is neither of the two or the fit
+            has several outputs.
         """
         check_one_output(estimator)
         if x not in ("seconds", "evaluations"):
@@ -104,16 +101,10 @@ def plot_predictions(
     ax : matplotlib Axes, optional
         Where to plot; by default on a new figure.
 
-    Returns
-    -------
-    sklearn.metrics.PredictionErrorDisplay
-
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If no prediction is finite.
+    ImportError, ValueError
+        If matplotlib is not installed, or no prediction is finite.
     """
     ax = axes_of(ax)
     drawn = np.isfinite(predicted)

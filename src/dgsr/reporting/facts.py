@@ -17,12 +17,9 @@ from dgsr.reporting.numbers import counted
 
 #: Most rows whose values are written into a report, and that an estimator stores for it.
 MAX_ROWS = 1_000
-
 # Largest value on an axis. The range of larger ones would overflow.
 _LARGEST = 1e300
-
 _PACKAGES = ("numpy", "torch", "scikit-learn")
-
 # Parameters that change what a fit displays and not its result.
 _WITHOUT_EFFECT = ("verbose", "callback")
 
