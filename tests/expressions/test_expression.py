@@ -105,7 +105,7 @@ def test_complexity_and_length_are_those_of_the_population():
     population = Population(
         library, expression.tokens[None], np.array([expression.length]), expression.constants[None]
     )
-    assert expression.complexity == population.complexities()[0] == 2 + 1 + 3 + 1
+    assert expression.complexity == population[0].complexity == 2 + 1 + 3 + 1
     assert expression.length == 4
     assert population[0] == expression
 

@@ -279,8 +279,8 @@ def test_the_true_program_has_the_highest_reward():
 def test_complexity_is_the_sum_over_the_tokens_of_the_paper_and_not_of_the_padding():
     population = random_population("koza-const", 100, seed=4)
     expected = [sum(COMPLEXITY.get(name, 1) for name in names_of(population, b)) for b in range(100)]
-    assert population.complexities().tolist() == expected
+    assert [population[b].complexity for b in range(100)] == expected
     columns = np.arange(population.tokens.shape[1])
     padded = np.where(columns < population.lengths[:, None], population.tokens, 4)
     garbled = Population(population.library, padded, population.lengths, population.constants)
-    assert garbled.complexities().tolist() == expected
+    assert [garbled[b].complexity for b in range(100)] == expected

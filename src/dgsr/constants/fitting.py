@@ -56,14 +56,10 @@ def fit_constants(
     state : ndarray of 4 uint64, optional
         State of the random generator for second starts; by default the same for every call.
 
-    Returns
-    -------
-    Fit
-
     References
     ----------
-    Keijzer, EuroGP 2003 (linear scaling); Holt, Qian, van der Schaar, ICLR 2023, appendix "Local Optima"
-    (the start at 1.0).
+    Keijzer, EuroGP 2003 (linear scaling); Holt, Qian, van der Schaar, ICLR 2023, appendix "Local Optima" (the
+    start at 1.0).
     """
     shape = population.constants.shape
     few = data.evenly_spaced(_FEW) if second_start else data

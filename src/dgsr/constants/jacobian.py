@@ -1,10 +1,8 @@
 """Values of programs and their derivatives by the constants, for `dgsr.constants.levenberg_marquardt`.
 
-One backward pass through a program, from the root to the constants, gives the derivatives by all constants
-(reverse-mode differentiation): the adjoint of a constant is its row of the Jacobian.
-
-In this file `b` is the index of a program, `n_own` the number of its constants, `task` a FitTask, `point` a
-Point and `scratch` a Scratch.
+One backward pass through a program gives the derivatives by all constants (reverse-mode differentiation): the
+adjoint of a constant is its row of the Jacobian. In this file `b` is the index of a program, `n_own` the
+number of its constants, `task` a FitTask, `point` a Point and `scratch` a Scratch.
 """
 
 from __future__ import annotations
@@ -15,17 +13,7 @@ import numpy as np
 
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import BLOCK
-from dgsr.kernels.operators import (
-    ARCCOS,
-    ARCSIN,
-    CONSTANT,
-    DIV,
-    POW,
-    SQRT,
-    VARIABLE,
-    apply,
-    differentiate,
-)
+from dgsr.kernels.operators import ARCCOS, ARCSIN, CONSTANT, DIV, POW, SQRT, VARIABLE, apply, differentiate
 from dgsr.kernels.programs import Programs
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
 # Inlined, because these functions run for every program, and passing so many arrays would take time.
 _inlined = compiled(_nrt=False, forceinline=True)
 
-# Largest squared relative spread of values that count as constant. A slope would scale up their rounding.
+# Largest squared relative spread of values that count as constant, whose rounding a slope would scale up.
 _CONSTANT_SHARE = 1e-16
 # Damping of the first step, relative to the diagonal of the normal equations.
 _FIRST_DAMPING = 1e-3
@@ -35,14 +35,14 @@ _FIRST_DAMPING = 1e-3
 _LEAST_DAMPING = 1e-15
 # Damping at which a fit ends, relative to the diagonal.
 _MOST_DAMPING = 1e8
-# Share of the squared derivatives of a constant that remains after projecting out slope and intercept. Below
-# it the constant is redundant.
+# Share of the squared derivatives of a constant that must remain after projecting out slope and intercept;
+# below it the constant is redundant.
 _REDUNDANT_SHARE = 1e-12
-# Squared error that counts as rounding, as a share of the squares of the target. A fit ends there.
+# Squared error that counts as rounding, as a share of the squares of the target; a fit ends there.
 _ROUNDING = 1e-31
-# Number of random points that are compared for the second start of a program. Of the true skeletons of drawn
-# equations (drawn:physics and drawn:laws) five steps fit 46 and 66% from constants of 1.0 alone, 54 and 72%
-# from 1.0 and two random points, and 79 and 84% from 1.0 and the best of 32.
+# Random points that are compared for the second start. From constants of 1.0 alone five steps fit 46 and 66%
+# of the true skeletons of drawn:physics and drawn:laws, with the best of 2 more 54 and 72%, of 32 more 79 and
+# 84%.
 _N_TRIED = 32
 
 
@@ -66,7 +66,6 @@ def fit_programs(programs, free, table, data, few, options, state, result):
     free : ndarray of shape (n_programs, max_constants), bool
         Which constants are fitted; the others do not change.
     table : TokenTable
-        The opcodes and arguments of the tokens, `Library.table`.
     data : DataSet
         The weighted mean of its y must be 0 if slope and intercept are fitted.
     few : DataSet
@@ -95,11 +94,7 @@ def fit_programs(programs, free, table, data, few, options, state, result):
         np.empty((n_constants, n_constants)),
         np.empty(n_constants),
     )
-    values, trial_values = np.empty(n_samples), np.empty(n_samples)
-    residuals, trial_residuals = np.empty(n_samples), np.empty(n_samples)
-    jacobian, trial_jacobian = np.empty((n_constants, n_samples)), np.empty((n_constants, n_samples))
-    point = Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
-    spare = Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
+    point, spare = _new_point(n_constants, n_samples), _new_point(n_constants, n_samples)
     best, second = np.empty(n_constants), np.empty(n_constants)
     for b in range(len(programs.lengths)):
         n_own = link(b, task, scratch)
@@ -123,6 +118,12 @@ def fit_programs(programs, free, table, data, few, options, state, result):
         for p in range(n_own):
             constants[b, p] = best[p]
         result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
+
+
+@compiled()
+def _new_point(n_constants, n_samples):
+    jacobian = np.empty((n_constants, n_samples))
+    return Point(np.empty(n_constants), np.empty(n_samples), np.empty(n_samples), jacobian, np.empty(4))
 
 
 @_inlined

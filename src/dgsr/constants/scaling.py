@@ -13,10 +13,8 @@ from dgsr.expressions.programs.library import Library
 N_TOKENS = 4
 #: Number of constants that slope and intercept add to a program.
 N_CONSTANTS = 2
-
 # For each of f, a*f, f + b and a*f + b whether it has a slope, and whether it has an intercept.
 _VARIANTS = ((False, False), (True, False), (False, True), (True, True))
-
 # Most steps of the fit of each variant. The search fits those that enter the archive further.
 _STEPS = 5
 
@@ -32,30 +30,16 @@ def check_can_scale(library: Library) -> None:
 
 
 def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Population, np.ndarray]:
-    """Return f, a*f, f + b and a*f + b of every program as programs, and their NMSE.
+    """Return f, a*f, f + b and a*f + b of every program as programs, and their NMSE (4 n_programs,).
 
     If the law has no slope or intercept, the shorter variant fits as well and is preferred for its length.
-
-    Parameters
-    ----------
-    population : Population
-        Programs of a library that has ``add``, ``mul`` and ``const``.
-    fit : Fit
-        Scaled fit of `population` on `data`.
-    data : DataSet
-
-    Returns
-    -------
-    Population
-        Four times as many programs, in arrays wider by `N_TOKENS` and `N_CONSTANTS`.
-    ndarray of shape (4 n_programs,)
+    The arrays are wider by `N_TOKENS` and `N_CONSTANTS`. `fit` is a scaled fit of the population on `data`;
+    its library has ``add``, ``mul`` and ``const``.
     """
     index = population.library.index
     add, mul, const = index["add"], index["mul"], index["const"]
-    n, width = population.tokens.shape
-    own_constants = np.sum(
-        (population.tokens == const) & (np.arange(width) < population.lengths[:, None]), axis=1
-    )
+    (n, width), own_width = population.tokens.shape, population.constants.shape[1]
+    own_constants = population.is_constant.sum(axis=1)
     variants = []
     for has_slope, has_intercept in _VARIANTS:
         prefix = [add] * has_intercept + [mul, const] * has_slope
@@ -64,8 +48,8 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
         tokens[:, :at] = prefix
         tokens[:, at : at + width] = population.tokens
         lengths = population.lengths + at
-        constants = np.ones((n, population.constants.shape[1] + N_CONSTANTS))
-        constants[:, has_slope : has_slope + population.constants.shape[1]] = population.constants
+        constants = np.ones((n, own_width + N_CONSTANTS))
+        constants[:, has_slope : has_slope + own_width] = population.constants
         if has_slope:
             constants[:, 0] = fit.slope
         if has_intercept:

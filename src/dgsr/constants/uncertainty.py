@@ -16,15 +16,11 @@ from dgsr.expressions.programs.translation import are_terms
 
 #: Largest increase of n log(NMSE) for one constant that is made simpler: two standard deviations, squared.
 SIGNIFICANT = 4.0
-
-#: Residual beyond which Huber's loss is linear, in robust standard deviations (Huber, 1964: 95% efficiency
-#: under normal noise).
+#: Residual, in robust standard deviations, beyond which Huber's loss is linear (Huber, 1964: 95% efficiency).
 HUBER = 1.345
 #: Robust standard deviation of normal noise, in median absolute residuals.
 DEVIATIONS = 1.4826
-
-# Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5). A wider
-# one flattens the density, so that standard errors become too large.
+# Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5).
 _KERNEL = 1.06
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit.
 _RANK = 1e-8
@@ -34,8 +30,7 @@ _PART = 1e-3
 _BLOCK = 10_000
 # Step of the central differences, relative to the constant: about the cube root of the rounding error.
 _STEP = 6e-6
-# Second difference in a step, as a share of the first one, above which the step is made smaller, as at a
-# narrow peak far from 0.
+# Second difference in a step, as a share of the first, above which the step is made smaller.
 _BEND = 0.03
 # Factor by which such a step is divided.
 _FINER = 16.0
@@ -52,20 +47,11 @@ class Uncertainty(NamedTuple):
     leave_one_out: float  # NMSE when every measurement is predicted from the others, by linearisation
 
     def of_predictions(self, expression: Expression, X: np.ndarray, relative: bool = False) -> np.ndarray:
-        """Return the standard deviation of a new measurement around the formula's values.
+        """Return the standard deviation of a new measurement around the formula's values, shape (n_rows,).
 
-        Parameters
-        ----------
-        expression : Expression
-        X : ndarray of shape (n_rows, n_features)
-        relative : bool
-            Whether the noise is in proportion to the formula.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Square root of the variance of the noise plus that of the formula's value by its constants; inf
-            with fewer rows than constants, nan where the formula is undefined.
+        It is the root of the variance of the noise plus that of the formula's value by its constants; inf
+        with fewer rows than constants, nan where the formula is undefined. `X` has the shape (n_rows,
+        n_features), and with `relative` the noise is in proportion to the formula.
         """
         X = np.asarray(X, dtype=np.float64)
         values = np.asarray(expression(X), dtype=np.float64)
@@ -79,10 +65,9 @@ class Uncertainty(NamedTuple):
 
     def _variances(self, expression: Expression, X: np.ndarray) -> np.ndarray:
         """Return the variances of the formula's values by its constants, shape (n_rows,)."""
-        constants = np.asarray(expression.constants)
-        groups = [np.array([i]) for i in range(len(constants))]
+        groups = list(np.arange(len(expression.constants))[:, None])
         columns = np.ascontiguousarray(X.T)
-        slopes = derivatives(expression.library, expression.tokens, constants, groups, columns)
+        slopes = derivatives(expression.library, expression.tokens, expression.constants, groups, columns)
         return (slopes * (self.covariance @ slopes)).sum(axis=0)
 
 
@@ -93,7 +78,7 @@ def derivatives(
     groups: Sequence[np.ndarray],
     columns: np.ndarray,
 ) -> np.ndarray:
-    """Return the derivatives of a program by its constants, as central differences.
+    """Return the derivatives of a program by groups of its constants, as central differences.
 
     Parameters
     ----------
@@ -107,12 +92,11 @@ def derivatives(
     Returns
     -------
     ndarray of shape (n_groups, n_rows)
-        Derivatives, 0 where a value is not finite.
+        0 where a value is not finite.
     """
     tokens = np.asarray(tokens, dtype=np.int64)
     steps = np.array([_STEP * abs(constants[group[0]]) or 1e-6 for group in groups])
-    # Constant terms of a formula do not affect its derivatives, but their rounding may exceed the change in a
-    # step.
+    # Constant terms do not affect derivatives, but their rounding may exceed the change in a step.
     constants = np.where(are_terms(library, tokens), 0.0, constants)
     formula = Population(library, tokens[None], np.array([len(tokens)]), constants[None])
     slopes, bends = _differences(formula, groups, steps, columns)
@@ -174,7 +158,7 @@ class Directions(NamedTuple):
         return cls(np.ldexp(lengths, exponents), rows[:, is_seen], inverse, is_lost)
 
     def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
-        """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf.
+        """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,).
 
         The part of the residuals that is due to rounding constants after the fit does not depend on the row
         that is left out. The NMSE is infinite if some constant is not determined without a row.
@@ -188,10 +172,7 @@ class Directions(NamedTuple):
 
 
 def _without_overflow(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return columns of shape (n_rows, k), exactly divided by powers of two so that no square overflows.
-
-    The exponents of the powers are returned, too, in shape (k,).
-    """
+    """Return columns (n_rows, k) divided by powers of two so that squares are finite, and their exponents."""
     largest = np.finfo(np.float64).max
     columns = np.clip(columns, -largest, largest)  # a weighted slope may be infinite
     exponents = np.maximum(np.frexp(np.abs(columns).max(axis=0, initial=0.0))[1], 0)
@@ -212,10 +193,6 @@ def uncertainty_of(
     relative : bool
         Whether the weights of the rows are inverse squares of their targets.
 
-    Returns
-    -------
-    Uncertainty
-
     References
     ----------
     Seber and Wild, Nonlinear Regression, 1989, section 2.1 (linearisation); Allen, 1974 (the leave-one-out
@@ -227,9 +204,8 @@ def uncertainty_of(
     root = np.sqrt(data.weights)
     with np.errstate(all="ignore"):
         residuals = (expression(data.columns.T) - data.y) * root
-        slopes = derivatives(
-            expression.library, expression.tokens, constants, list(fitted[:, None]), data.columns
-        )
+        groups = list(fitted[:, None])
+        slopes = derivatives(expression.library, expression.tokens, constants, groups, data.columns)
         apart = Directions.of((slopes * root).T)
         # The 1 of a/(1 + b*exp(c*x)) is not fitted, since a and b can replace it.
         while len(ones := np.flatnonzero(apart.is_lost & (constants[fitted] == 1.0))):
@@ -251,19 +227,14 @@ def uncertainty_of(
 
 
 def robust_uncertainty_of(
-    expression: Expression,
-    data: DataSet,
-    weighted: DataSet,
-    loss: str,
-    n_effective: float | None = None,
+    expression: Expression, data: DataSet, weighted: DataSet, loss: str, n_effective: float | None = None
 ) -> Uncertainty:
     """Return the uncertainty of a formula whose constants minimise a loss that is robust to outliers.
 
     In the covariance of least squares the variance of the noise is replaced by mean(psi**2) / mean(psi')**2,
     where psi is the derivative of the loss (Huber, Robust Statistics, 1981, section 7.6). For absolute errors
     mean(psi') is twice the density of the residuals at 0, which is estimated from residuals near 0 (Powell,
-    1991). `noise` is the standard deviation of normal noise with the same median absolute residual, so that
-    outliers do not affect it.
+    1991). `noise` is the standard deviation of normal noise with the same median absolute residual.
 
     Parameters
     ----------
@@ -274,11 +245,7 @@ def robust_uncertainty_of(
         The same rows, weighted for the loss, too; the leave-one-out error is that of these.
     loss : {"absolute", "huber"}
     n_effective : float, optional
-        Effective number of rows of the fit, if `data` are a sample of them; by default that of `data`.
-
-    Returns
-    -------
-    Uncertainty
+        See `uncertainty_of`.
     """
     found = uncertainty_of(expression, weighted, n_effective)
     by_squares = uncertainty_of(expression, data, n_effective)

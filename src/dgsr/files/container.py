@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,8 @@ def unpacked(
 ) -> tuple[dict[str, str], dict[str, np.ndarray], bool]:
     """Return the texts and the arrays of a file, and whether it has a digest, which older files lack.
 
-    Parameters
-    ----------
-    path : Path
-    most_bytes, most_letters : int
-        Largest size of the file, in bytes, and of its texts together, in characters.
-
-    Raises
-    ------
-    ValueError
-        If the file is too large, of another kind, or damaged.
+    ValueError if the file has more than `most_bytes` bytes, its texts have more than `most_letters`
+    characters together, or it is of another kind or damaged.
     """
     if path.stat().st_size > most_bytes:
         raise ValueError(f"it has {path.stat().st_size} bytes")
@@ -69,17 +61,11 @@ def from_json(text: str, parse_constant: Callable[[str], Any] | None = None) -> 
         raise ValueError("it has lists within lists without end") from error
     level = [found]
     for _ in range(_MOST_LEVELS):
-        level = [inner for outer in level for inner in _entries(outer)]
+        entries = [[*one.values()] if isinstance(one, dict) else one for one in level]
+        level = [inner for outer in entries if isinstance(outer, list) for inner in outer]
     if level:
         raise ValueError(f"it has lists over {_MOST_LEVELS} levels deep")
     return found
-
-
-def _entries(value: Any) -> Collection[Any]:
-    """Return the entries of a list or an object of JSON, none for another value."""
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _digest(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> str:

@@ -14,17 +14,9 @@ from pathlib import Path
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Replace the file at `path` in one step, so that no reader finds half of it, also after an interruption.
 
-    Parameters
-    ----------
-    path : str or Path
-        If it is a link, its target is replaced. The permissions of an existing file remain, and a new file
-        gets the default ones of the process. A pipe or a device is written to directly.
-    content : bytes
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; an existing file is then unchanged.
+    If `path` is a link, its target is replaced. The permissions of an existing file remain, and a new file
+    gets the default ones of the process. A pipe or a device is written to directly. OSError if the file
+    cannot be written; an existing file is then unchanged.
     """
     with _plain_errors(path):
         if _is_stream(path):

@@ -1,15 +1,16 @@
 """Turn the programs at the end of a search into formulas that a person would write.
 
-Each program is first rewritten in the raw variables. Functions that have no effect on the data, such as the
-abs of positive values, are left out, and redundant constants are merged (`forms`). The remaining constants
-become simple numbers (`snapping`) as far as the data allow (`fits`). Finally, formulas that have a name are
-written in their customary form (`conventions`), and sums as products where that is shorter (`factoring`).
+Each program is rewritten in the raw variables, without functions that have no effect on the data and with
+merged constants (`forms`). The remaining constants become simple numbers (`snapping`) as far as the data
+allow (`fits`). Finally, formulas that have a name are written in their customary form (`conventions`), and
+sums as products where that is shorter (`factoring`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dgsr.expressions.formulas.coordinates import unscaled
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
-from dgsr.expressions.programs.translation import FreeProgram, to_program
+from dgsr.expressions.programs.translation import FreeProgram
 from dgsr.expressions.programs.units import Units
 from dgsr.expressions.rewriting.angles import with_roots
 from dgsr.expressions.rewriting.expansion import expanded
@@ -35,6 +36,32 @@ from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 
 
+class _Demands(NamedTuple):
+    """What a formula must have, and what it must not have; see `finish`."""
+
+    required: frozenset[int]
+    nesting: Nesting | None
+    units: Units | None
+    library: Library
+
+    def are_met(self, tokens: np.ndarray, required: frozenset[int]) -> bool:
+        """Return whether a program has the tokens in `required`, and respects the limits on nesting."""
+        found = tokens.tolist()
+        return required <= {*found} and (self.nesting is None or self.nesting.holds(found, self.library))
+
+    def allowed(self, new: Expression, old: Expression) -> Expression:
+        """Return a rewritten formula if it has the required tokens of the old one, which is returned else."""
+        required = self.required.intersection(old.tokens.tolist())
+        return new if self.are_met(new.tokens, required) else old
+
+    def violations(self, forms: list[FittedProgram]) -> np.ndarray:
+        """Return the number of violations of the rules of units in each form, shape (n_forms,)."""
+        if self.units is None:
+            return np.zeros(len(forms))
+        programs = Population.from_expressions([_expression(form, self.library) for form in forms])
+        return self.units.violations(*programs.arrays, self.library, by_value=True)
+
+
 def finish(
     programs: Population,
     column_scales: np.ndarray,
@@ -46,7 +73,10 @@ def finish(
     units: Units | None = None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> list[Expression]:
-    """Return each program as the formula a person would write for it.
+    """Return each program as the formula a person would write for it, in their order.
+
+    Each fits as well as its program, up to what chance explains: n log(NMSE) grows by less than 4 for each
+    constant that is made simpler. Once time is over, programs are only rewritten in the raw variables.
 
     Parameters
     ----------
@@ -56,7 +86,7 @@ def finish(
     data : DataSet
         All rows, in the raw variables.
     library : Library
-        Library of the programs and of the result.
+        Library of the programs and of the result. ValueError if it has no constants to write a scale with.
     tolerance : float
         NMSE that counts as exact.
     required : frozenset of int
@@ -66,38 +96,25 @@ def finish(
     units : Units, optional
         Units of the columns and the target; of several forms, one with the fewest violations is returned.
     is_over : callable, optional
-        Returns True once the time is over. The remaining programs are then only rewritten in the raw
-        variables.
-
-    Returns
-    -------
-    list of Expression
-        One formula for each program, in their order. Each fits as well as its program, up to what chance
-        explains: n log(NMSE) grows by less than 4 for each constant that is made simpler.
-
-    Raises
-    ------
-    ValueError
-        If a program needs a column scale and `library` has no constants to write it.
+        Returns True once the time is over.
     """
     fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
-    n_constants = programs.is_constant.sum(axis=1)
-    for i, n in enumerate(n_constants.tolist()):
+    demands = _Demands(required, nesting, units, library)
+    for i, n in enumerate(programs.is_constant.sum(axis=1).tolist()):
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
-        tree = unscaled(
-            tree_of(FreeProgram(tokens, constants, np.ones(n, dtype=bool)), library), column_scales
-        )
+        program = FreeProgram(tokens, constants, np.ones(n, dtype=bool))
+        tree = unscaled(tree_of(program, library), column_scales)
         try:
-            formulas.append(_finished(tree, fits, required, nesting, units))
+            formulas.append(_finished(tree, fits, demands))
         except OutOfTime:
-            formulas.append(Expression(library, *to_program(tree, library)))
+            formulas.append(Expression.from_tree(tree, library))
     return formulas
 
 
 def mean_formula(data: DataSet, library: Library) -> Expression:
     """Return the mean of the targets as a formula of a library with constants.
 
-    The constant is the simplest number within two standard errors of the mean, as in other formulas. With
+    The constant is the simplest number within two standard errors of the mean, as in other formulas: with
     more digits, any other formula would be short in comparison.
     """
     near = math.sqrt(max(SIGNIFICANT / data.n_effective, data.rounding_nmse) * data.variance)
@@ -107,60 +124,48 @@ def mean_formula(data: DataSet, library: Library) -> Expression:
 def multiplied_out(expression: Expression) -> Expression:
     """Return an expression with its products of sums multiplied out and like terms collected."""
     try:
-        tokens, constants = to_program(tidy(expanded(expression.tree)), expression.library)
+        return Expression.from_tree(tidy(expanded(expression.tree)), expression.library)
     except (ValueError, ArithmeticError):  # the result is too long, or one of its numbers too large
         return expression
-    return Expression(expression.library, tokens, constants)
 
 
-def _finished(
-    tree: Tree,
-    fits: Fits,
-    required: frozenset[int],
-    nesting: Nesting | None,
-    units: Units | None,
-) -> Expression:
-    library = fits.library
+def _finished(tree: Tree, fits: Fits, demands: _Demands) -> Expression:
+    best, library = _best_form(tree, fits, demands), fits.library
+    formula, usual = _expression(best, library), as_people_write(best, fits)
+    breaks = demands.violations([best, usual])
+    if breaks[1] <= breaks[0]:
+        formula = demands.allowed(_expression(usual, library), formula)
+    if demands.units is None:
+        formula = demands.allowed(_collected(formula), formula)
+        in_factors = demands.allowed(factored(formula), formula)
+        before, after = (fits.nmse(_program(each)) for each in (formula, in_factors))
+        formula = in_factors if fits.is_as_good(after, before) else formula
+    rooted = with_roots(formula.tree) if "sqrt" in library.index else formula.tree
+    return (
+        formula if rooted == formula.tree else demands.allowed(Expression.from_tree(rooted, library), formula)
+    )
+
+
+def _best_form(tree: Tree, fits: Fits, demands: _Demands) -> FittedProgram:
+    """Return the simplest form of a tree that fits as well and meets the demands, as far as one does."""
+    library, required = fits.library, demands.required
     start = fits.fitted(plain(tree, fits))
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
-
-    def is_nested_well(form: FittedProgram) -> bool:
-        return nesting is None or nesting.holds(form.program.tokens.tolist(), library)
-
-    simplest = _simplest(finished, library)
-    lost = required.difference(simplest.program.tokens)
-    if (lost and max(lost) < library.first_variable) or not is_nested_well(simplest):
+    tokens = _simplest(finished, library).program.tokens
+    lost = required.difference(tokens.tolist())
+    if (lost and max(lost) < library.first_variable) or not demands.are_met(tokens, frozenset()):
         # The rewriting may replace operators, an inverse by a quotient. The program's own form has them all.
         own = fits.refitted(written(tree, library))
         finished += [own, snapped(own, own.nmse, fits)]
-        kept = [form for form in finished if required <= set(form.program.tokens) and is_nested_well(form)]
-        finished = kept or finished
-    if units is not None:
-        violations = _violations(finished, units, library)
-        if violations.min() > 0:
-            # A constant of value 1 that carries a unit was left out. The program's own form has it.
-            own = fits.refitted(written(tree, library))
-            finished += [own, with_simple_numbers(own, own.nmse, fits), snapped(own, own.nmse, fits)]
-            violations = _violations(finished, units, library)
-        finished = [finished[i] for i in np.flatnonzero(violations == violations.min())]
-    best = _simplest(finished, library)
-    formula = _expression(best, library)
-
-    def is_allowed(rewritten: Expression) -> bool:
-        keeps_required = required.intersection(formula.tokens) <= {*rewritten.tokens.tolist()}
-        return keeps_required and (nesting is None or nesting.holds(rewritten.tokens.tolist(), library))
-
-    usual = as_people_write(best, fits)
-    breaks = np.zeros(2) if units is None else _violations([best, usual], units, library)
-    if is_allowed(_expression(usual, library)) and breaks[1] <= breaks[0]:
-        formula = _expression(usual, library)
-    if units is None and is_allowed(collected := _collected(formula)):
-        formula = collected
-    if units is None and is_allowed(in_factors := factored(formula)):
-        before, after = (fits.nmse(_program(each)) for each in (formula, in_factors))
-        formula = in_factors if fits.is_as_good(after, before) else formula
-    rooted = _rooted(formula)
-    return rooted if is_allowed(rooted) else formula
+        finished = [form for form in finished if demands.are_met(form.program.tokens, required)] or finished
+    violations = demands.violations(finished)
+    if violations.min() > 0:
+        # A constant of value 1 that carries a unit was left out. The program's own form has it.
+        own = fits.refitted(written(tree, library))
+        finished += [own, with_simple_numbers(own, own.nmse, fits), snapped(own, own.nmse, fits)]
+        violations = demands.violations(finished)
+    fewest = np.flatnonzero(violations == violations.min())
+    return _simplest([finished[i] for i in fewest], library)
 
 
 def _collected(formula: Expression) -> Expression:
@@ -179,13 +184,6 @@ def _collected(formula: Expression) -> Expression:
     return Expression(flat.library, flat.tokens, constants)
 
 
-def _rooted(formula: Expression) -> Expression:
-    """Return sqrt(1 - x1**2) for cos(arcsin(x1)) in a formula of a library that has roots."""
-    library, tree = formula.library, formula.tree
-    roots = with_roots(tree) if "sqrt" in library.index else tree
-    return formula if roots == tree else Expression(library, *to_program(roots, library))
-
-
 def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
     """Return the simplest form; of several equally simple forms, the one with the best fit."""
     return min(forms, key=lambda form: (round(score(form.program, library), 6), form.nmse))
@@ -198,9 +196,3 @@ def _program(formula: Expression) -> FreeProgram:
 
 def _expression(form: FittedProgram, library: Library) -> Expression:
     return Expression(library, form.program.tokens, form.program.constants)
-
-
-def _violations(forms: list[FittedProgram], units: Units, library: Library) -> np.ndarray:
-    """Return the number of violations of the rules of units in each form, shape (n_forms,)."""
-    programs = [_expression(form, library) for form in forms]
-    return units.violations(*Population.from_expressions(programs).arrays, library, by_value=True)

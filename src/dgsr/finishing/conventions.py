@@ -13,12 +13,11 @@ from dgsr.expressions.programs.translation import FreeProgram
 from dgsr.expressions.rewriting.merging import merge
 from dgsr.expressions.trees.trees import Tree
 from dgsr.finishing.fits import Fits, FittedProgram
-from dgsr.finishing.programs import score, tree_of, written
+from dgsr.finishing.programs import are_equal, score, tree_of, written
 from dgsr.finishing.snapping import rounded, with_simple_numbers
 
-# Largest increase of `score` (complexity plus digits) for the customary form: two tokens and two digits, or
-# an exponent that occurs twice. With these forms 8 of 48 fits changed: 5 were better written, Hill's law was
-# found in 2 more.
+# Largest increase of `score` for the customary form, as of two tokens and two digits. Of 48 fits 8 changed
+# with it: 5 were better written, 2 more found Hill's law.
 _MOST_LONGER = 6.0
 # Largest difference of a and b in a - b/(1 + g), as a share of a, at which they may be the same number.
 _NEAR = 0.1
@@ -40,7 +39,7 @@ def as_people_write(fit: FittedProgram, fits: Fits) -> FittedProgram:
         return fit
     exact = tree_of(program._replace(free=np.zeros_like(program.free)), fits.library)
     ways = {placement: _written(exact, placement, fits) for placement in form.placements}
-    if any(way is not None and _are_equal(way, program) for way in ways.values()):
+    if any(way is not None and are_equal(way, program, 1e-9) for way in ways.values()):
         return fit
     kept: dict[float, FittedProgram] = {}
     for number, (placement, way) in enumerate(ways.items()):
@@ -86,8 +85,7 @@ def _free_tree(program: FreeProgram, fits: Fits) -> Tree:
 def _fitted(tree: Tree, placement: str, fits: Fits) -> FittedProgram | None:
     """Return a tree with its scale in another place and its constants fitted, or None if there is none.
 
-    The constants are fitted anew, since numbers that are simple in one form need not be so in another. Equal
-    numbers stay equal.
+    Numbers that are simple in one form need not be so in another. Equal numbers stay equal.
     """
     way = _written(tree, placement, fits)
     if way is None:
@@ -122,8 +120,3 @@ def _written(tree: Tree, placement: str, fits: Fits) -> FreeProgram | None:
         return written(merge(tree, placement), fits.library)
     except (ValueError, ArithmeticError):
         return None
-
-
-def _are_equal(a: FreeProgram, b: FreeProgram) -> bool:
-    same_tokens = np.array_equal(a.tokens, b.tokens)
-    return same_tokens and np.allclose(a.constants, b.constants, rtol=1e-9, atol=0.0)

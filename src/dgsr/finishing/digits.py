@@ -1,11 +1,9 @@
 """The digits of the constants by which a formula predicts; its description length counts fewer of them.
 
-Snapping makes each constant the simplest number in its interval, which may be two standard errors from the
-fit. That is right where formulas are compared by their descriptions, since digits below a standard error
-describe the noise. It is wrong for predictions: an interval from 0.38 to 0.4 always contains some number of
-two digits, and predictions get worse with its distance from the fit. So once a formula is on the front, only
-numbers that chance does not explain remain. The others are fitted again and rounded by at most half a
-standard error.
+Snapping makes each constant the simplest number within two standard errors. That is right where formulas are
+compared by their descriptions, since digits below a standard error describe the noise, and wrong for
+predictions, which get worse with the distance from the fit. So once a formula is on the front, only numbers
+that chance does not explain remain; the others are fitted again and rounded by at most half a standard error.
 """
 
 from __future__ import annotations
@@ -24,8 +22,7 @@ from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
 
-# Largest difference of 12 times an exponent from a whole number at which the exponent is a multiple of 1/12
-# (so of 1/3 or 1/4) up to rounding, and is not changed.
+# Largest distance of 12 times an exponent from a whole number at which the exponent is not changed.
 _ROUNDING = 1e-12
 # Distance from the fit, in standard errors, beyond which a number of one digit does not come from a fit.
 _FARTHEST = 4.0
@@ -34,35 +31,26 @@ _SHARES = (0.25, 0.05, 0.005, 5e-4, 5e-5)
 
 
 def with_measured_digits(
-    expression: Expression,
-    data: DataSet,
-    tolerance: float,
-    is_over: Callable[[], bool] = lambda: False,
+    expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool] = lambda: False
 ) -> Expression:
-    """Return a finished formula with the digits that the data determine.
+    """Return a finished formula, whose constants are simple numbers, with the digits that the data determine.
 
     A simple number stays if it is more probably the true value than a result of chance. The odds are
     exp(-z**2/2) to m, where z is its distance from the fit in standard errors, and m is how many equally
-    simple numbers an interval of two standard errors to both sides holds on average
-    (`dgsr.expressions.trees.simple_numbers.expected_by_chance`). A number of one digit more than four
-    standard errors from the fit stays, too: it never was a fitted constant, like the 2 of 2*x1 for x1 + x1.
-    The other constants are fitted and rounded.
+    simple numbers an interval of two standard errors to both sides holds on average (`expected_by_chance`). A
+    number of one digit more than four standard errors from the fit stays, too: it never was a fitted
+    constant, like the 2 of 2*x1 for x1 + x1. The formula itself is returned if it does not fit better with
+    other constants.
 
     Parameters
     ----------
     expression : Expression
-        A formula whose constants are simple numbers.
     data : DataSet
-        The rows to which these were fitted.
+        The rows to which its constants were fitted.
     tolerance : float
         NMSE that counts as exact; the constants of an exact formula stay.
     is_over : callable, optional
         Returns True once the time is over; the formula is then returned unchanged.
-
-    Returns
-    -------
-    Expression
-        The formula itself if it does not fit better with other constants.
     """
     try:
         return _with_measured_digits(expression, data, Fits(data, expression.library, tolerance, is_over))

@@ -11,11 +11,11 @@ import numpy as np
 import sympy
 
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.rewriting.polynomials import tree_in_factors
 from dgsr.expressions.rewriting.tidy import tidy
-from dgsr.expressions.trees.simple_numbers import cost, exact
+from dgsr.expressions.trees.simple_numbers import exact
 from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_number, map_leaves
+from dgsr.finishing.programs import score
 
 # Largest whole power that is treated as a part of a polynomial.
 _LARGEST_POWER = 6
@@ -34,27 +34,20 @@ _LEAST_SAVED = 1.0
 
 
 def factored(formula: Expression) -> Expression:
-    """Return a formula with its polynomials factored, if that is easier to read.
+    """Return a formula with its polynomials factored, if that is easier to read and loses no name of a part.
 
-    Numbers count as the exact decimals of their text, so that the function stays the same. A form that loses
-    the name of a part of the formula is not accepted.
+    Numbers count as the exact decimals of their text, so that the function stays the same.
     """
     try:
         tree = _factored(formula.tree)
         if tree == formula.tree:
             return formula
-        tokens, constants = to_program(tidy(tree), formula.library)
+        other = Expression.from_tree(tidy(tree), formula.library)
     except (ValueError, ArithmeticError):  # the result is too long, or one of its numbers beyond a float
         return formula
-    other = Expression(formula.library, tokens, constants)
     keeps_names = set(formula.common_forms) <= set(other.common_forms)
-    is_easier = _difficulty(other) <= _difficulty(formula) - _LEAST_SAVED
+    is_easier = score(other, formula.library) <= score(formula, formula.library) - _LEAST_SAVED
     return other if keeps_names and is_easier else formula
-
-
-def _difficulty(formula: Expression) -> float:
-    """Return how hard a formula is to read: its complexity plus the cost of each number, in digits."""
-    return formula.complexity + sum(map(cost, formula.constants.tolist()))
 
 
 def _factored(tree: Tree) -> Tree:
@@ -62,30 +55,30 @@ def _factored(tree: Tree) -> Tree:
     if not isinstance(tree, tuple):
         return tree
     atoms = _Atoms()
-    polynomial = atoms.polynomial(tree)
+    polynomial = atoms.polynomial(tree).value
     symbols = [symbol for symbol in atoms.symbols.values() if polynomial.has(symbol)]
     if tree in atoms.symbols or not symbols:
         return (tree[0], *map(_factored, tree[1:]))
     inner = {symbol.name: _factored(atom) for atom, symbol in atoms.symbols.items()}
     terms = sympy.Poly(polynomial, *symbols).terms() if max(atoms.uses.values()) > 1 else []
-    if not (3 <= len(terms) <= _MOST_TERMS and _is_usual(terms)):
-        return atoms.replaced(tree, inner)
-    in_factors = tree_in_factors({powers: Fraction(int(c.p), int(c.q)) for powers, c in terms})
+    in_factors = _in_factors(terms) if 3 <= len(terms) <= _MOST_TERMS else None
     if in_factors is None:
         return atoms.replaced(tree, inner)
     names = {f"x{i + 1}": inner[symbol.name] for i, symbol in enumerate(symbols)}
     return map_leaves(in_factors, lambda leaf: names.get(leaf) or _decimal(leaf))
 
 
-def _is_usual(terms: list[tuple[tuple[int, ...], sympy.Rational]]) -> bool:
-    """Return whether degrees are low and coefficients of similar size, so that factoring is fast."""
-    sizes = [abs(float(c)) for _, c in terms]
-    is_sized = 0.0 < max(sizes) < np.inf and min(sizes) > _SMALLEST_COEFFICIENT * max(sizes)
-    return is_sized and max(sum(powers) for powers, _ in terms) <= _HIGHEST_DEGREE
-
-
 def _decimal(number: Fraction) -> int | float:
     return int(number) if number == int(number) else float(number)
+
+
+def _in_factors(terms: list[tuple[tuple[int, ...], sympy.Rational]]) -> Tree | None:
+    """Return a polynomial in factors if that is shorter, and degree and coefficients let it be found fast."""
+    sizes = [abs(float(c)) for _, c in terms]
+    is_sized = 0.0 < max(sizes) < np.inf and min(sizes) > _SMALLEST_COEFFICIENT * max(sizes)
+    if not is_sized or max(sum(powers) for powers, _ in terms) > _HIGHEST_DEGREE:
+        return None
+    return tree_in_factors({powers: Fraction(int(c.p), int(c.q)) for powers, c in terms})
 
 
 class _Bounded(NamedTuple):
@@ -110,24 +103,19 @@ class _Atoms:
         self.symbols: dict[Tree, sympy.Symbol] = {}
         self.uses = Counter[Tree]()
 
-    def polynomial(self, tree: Tree) -> sympy.Expr:
+    def polynomial(self, tree: Tree, uses: int = 1) -> _Bounded:
         """Return a tree as a polynomial of the symbols."""
-        return self._polynomial(tree, 1).value
-
-    def _polynomial(self, tree: Tree, uses: int) -> _Bounded:
         if is_number(tree):
             number = exact(float(tree)) if isinstance(tree, float) else tree
             return _Bounded(sympy.Rational(number.numerator, number.denominator), 1, 1)
         parts: list[_Bounded] = []
         match tree:
             case ("neg", a):
-                parts = [self._polynomial(a, uses)]
-            case ("add" | "sub" | "mul", a, b):
-                parts = [self._polynomial(each, uses) for each in (a, b)]
-            case ("div", a, b) if is_number(b) and b != 0:
-                parts = [self._polynomial(each, uses) for each in (a, b)]
+                parts = [self.polynomial(a, uses)]
+            case ("add" | "sub" | "mul" | "div" as name, a, b) if name != "div" or (is_number(b) and b != 0):
+                parts = [self.polynomial(each, uses) for each in (a, b)]
             case (name, a, *exponent) if (power := _whole_power(name, exponent)) is not None:
-                parts = power * [self._polynomial(a, 2)]
+                parts = power * [self.polynomial(a, 2)]
         if parts and (found := _joined(tree[0], parts)) is not None:
             return found
         self.uses[tree] += uses
@@ -154,9 +142,8 @@ def _joined(name: str, parts: list[_Bounded]) -> _Bounded | None:
         second = values[1] if name == "add" else -values[1]
         found = _Bounded(values[0] + second, sum(numbers), max(sizes))
     else:
-        found = _Bounded(
-            values[0] / values[1] if name == "div" else sympy.Mul(*values), math.prod(numbers), sum(sizes)
-        )
+        value = values[0] / values[1] if name == "div" else sympy.Mul(*values)
+        found = _Bounded(value, math.prod(numbers), sum(sizes))
     return found if found.n_terms <= _MOST_MULTIPLIED and found.n_factors <= _MOST_FACTORS else None
 
 

@@ -26,7 +26,7 @@ _NEGLIGIBLE_EFFECT = 1e-11
 _MOST_STEPS = 20
 # Step lengths that are tried in turn, as shares of a full Gauss-Newton step.
 _SHARES_OF_A_STEP = (1.0, 0.3, 0.1, 0.01)
-# Smallest reduction of the NMSE by a step, as a share of the NMSE, after which another step is made.
+# Smallest reduction of the NMSE by a step, as a share of it, after which another step is made.
 _LEAST_GAIN = 1e-4
 
 
@@ -43,25 +43,14 @@ class FittedProgram:
 
 
 class Fits:
-    """Fits of programs to one data set.
+    """Fits of programs of a library to one data set.
 
-    Parameters
-    ----------
-    data : DataSet
-    library : Library
-        Library of the programs.
-    tolerance : float
-        NMSE that counts as exact.
-    is_over : callable, optional
-        Called before each fit; if it returns True, the fit raises `OutOfTime`.
+    `tolerance` is the NMSE that counts as exact. `is_over` is called before each fit; if it returns True, the
+    fit raises `OutOfTime`.
     """
 
     def __init__(
-        self,
-        data: DataSet,
-        library: Library,
-        tolerance: float,
-        is_over: Callable[[], bool] = lambda: False,
+        self, data: DataSet, library: Library, tolerance: float, is_over: Callable[[], bool] = lambda: False
     ) -> None:
         self._is_over = is_over
         self.data = data
@@ -72,8 +61,7 @@ class Fits:
         self.n_refits = 0
         # The squares of the residuals times these weights add up to the NMSE.
         self.row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
-        # `rounding` is the NMSE that the rounding of the targets causes. `floor` is the NMSE below which fits
-        # are equally good; it is positive, since its logarithm is taken.
+        # `floor` is the NMSE below which fits are equally good; it is positive, since its logarithm is taken.
         self.rounding = data.rounding_nmse
         self.floor = max(min(_ROUNDING_NMSE, tolerance), self.rounding, np.finfo(np.float64).tiny)
 
@@ -83,14 +71,15 @@ class Fits:
         names = self.variables.items()
         return frozenset(name for name, x in names if np.ptp(x) > 0.0 and np.all((x == 0.0) | (x == 1.0)))
 
+    def _population(self, tokens: np.ndarray, constants: np.ndarray) -> Population:
+        """Return one program with each row of `constants`."""
+        n, tokens = len(constants), np.asarray(tokens, dtype=np.int64)
+        return Population(self.library, np.tile(tokens, (n, 1)), np.full(n, len(tokens)), constants)
+
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the predictions of a program, with a row for each row of `constants`."""
-        n = len(constants)
-        programs = Population(
-            self.library, np.tile(tokens, (n, 1)), np.full(n, len(tokens), dtype=np.int64), constants
-        )
         with np.errstate(all="ignore"):
-            return programs.predict(self.data.columns.T)
+            return self._population(tokens, constants).predict(self.data.columns.T)
 
     def _residuals(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return weighted residuals for each row of `constants`; their squares add up to the NMSE."""
@@ -99,22 +88,15 @@ class Fits:
 
     def nmse(self, program: FreeProgram) -> float:
         """Return the weighted NMSE of a program; inf where a prediction is not finite."""
-        residuals = self._residuals(program.tokens, program.constants[None])[0]
         with np.errstate(all="ignore"):
+            residuals = self._residuals(program.tokens, program.constants[None])[0]
             nmse = float(residuals @ residuals)
         return nmse if math.isfinite(nmse) else math.inf
 
     def least_squares(self, program: FreeProgram) -> np.ndarray:
         """Return the constants fitted by least squares from their present values; exact ones stay."""
-        single = Population(
-            self.library,
-            np.asarray(program.tokens, dtype=np.int64)[None],
-            np.array([len(program.tokens)]),
-            program.constants[None].copy(),
-        )
-        fit_constants(
-            single, self.data, scaled=False, free=program.free[None], n_iterations=50, precision=1e-9
-        )
+        single, free = self._population(program.tokens, program.constants[None].copy()), program.free[None]
+        fit_constants(single, self.data, scaled=False, free=free, n_iterations=50, precision=1e-9)
         return single.constants[0]
 
     def refitted(self, program: FreeProgram, copies: bool = False) -> FittedProgram:
@@ -151,9 +133,7 @@ class Fits:
         tokens = fit.program.tokens
         for _ in range(_MOST_STEPS):
             constants, before = fit.program.constants, fit.nmse
-            slopes = derivatives(self.library, tokens, constants, groups, self.data.columns)
-            with np.errstate(all="ignore"):
-                apart = Directions.of((slopes * self.row_weights).T)
+            apart = self._directions(fit.program, groups)
             residuals = self._residuals(tokens, constants[None])[0]
             if not np.isfinite(residuals).all():
                 return fit
@@ -171,6 +151,12 @@ class Fits:
                 break
         return fit
 
+    def _directions(self, program: FreeProgram, groups: list[np.ndarray]) -> Directions:
+        """Return the directions in which groups of constants change the weighted values of a program."""
+        slopes = derivatives(self.library, program.tokens, program.constants, groups, self.data.columns)
+        with np.errstate(all="ignore"):
+            return Directions.of((slopes * self.row_weights).T)
+
     def is_as_good(self, nmse: float, limit: float, allowed: float = SIGNIFICANT) -> bool:
         """Return whether n log(NMSE) has grown by less than `allowed`."""
         if not (math.isfinite(nmse) and math.isfinite(limit)):
@@ -182,31 +168,26 @@ class Fits:
     ) -> np.ndarray:
         """Return two standard errors of each group of constants; inf where the data do not determine it.
 
-        Directions in the space of the constants without effect on the fit are left out of the covariance,
-        and constants involved in one get inf. The residuals count as at least as large as the rounding of
-        the targets. With `with_early`, the widths also allow for a fit that stopped early.
+        Directions in the space of the constants without effect on the fit are left out of the covariance, and
+        constants involved in one get inf. The residuals count as at least as large as the rounding of the
+        targets. With `with_early`, the widths also allow for a fit that stopped early.
         """
-        tokens, constants = fit.program.tokens, fit.program.constants
-        slopes = derivatives(self.library, tokens, constants, groups, self.data.columns)
+        apart = self._directions(fit.program, groups)
         with np.errstate(all="ignore"):
-            apart = Directions.of((slopes * self.row_weights).T)
             n_rows, nmse = max(self.n_rows - len(groups), 1), max(fit.nmse, self.rounding)
             half = 2.0 * np.sqrt((apart.inverse**2).sum(axis=1) * nmse / n_rows)
             if with_early:
                 # Where the fit stopped early, as at 1.0000000002*x, one constant may cause all residuals.
                 early = 3.0 * math.sqrt(nmse) if nmse <= self.tolerance else 0.0
                 half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / apart.norms)
-        units = np.spacing([abs(constants[group[0]]) for group in groups])  # the spacing of floats
+        units = np.spacing(
+            [abs(fit.program.constants[group[0]]) for group in groups]
+        )  # the spacing of floats
         return np.where(apart.is_lost, np.inf, np.maximum(half, units))
 
 
 def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:
-    """Return, for each constant, whether it is a term of the argument of a sine or cosine.
-
-    Returns
-    -------
-    ndarray of shape (n_constants,), bool
-    """
+    """Return, for each constant, whether it is a term of the argument of a sine or cosine, (n_constants,)."""
 
     def of_argument(name: str, is_phase: bool, _: int) -> bool:
         return name in ("sin", "cos") or (is_phase and name in SUMS)
@@ -215,10 +196,5 @@ def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:
 
 
 def are_exponents(tokens: np.ndarray, library: Library) -> np.ndarray:
-    """Return, for each constant, whether it is the exponent of a power.
-
-    Returns
-    -------
-    ndarray of shape (n_constants,), bool
-    """
+    """Return, for each constant, whether it is the exponent of a power, shape (n_constants,), bool."""
     return flags_of_constants(library, tokens, False, lambda name, _, number: name == "pow" and number == 1)

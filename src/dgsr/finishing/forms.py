@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -15,12 +15,11 @@ from dgsr.expressions.rewriting.expansion import expanded, gathered, separated
 from dgsr.expressions.rewriting.merging import PLACEMENTS, merge
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.evaluation import evaluate_strictly
-from dgsr.expressions.trees.trees import Tree, is_number, leaves, rewritten
+from dgsr.expressions.trees.trees import Tree, is_number, rewritten, variables_of
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.programs import complexity, tree_of, written
 
-# Relative size up to which a summand disappears in the rounding of the other in every row; also the relative
-# variation up to which a function is a constant.
+# Relative size up to which a summand, and relative variation up to which a function, counts as rounding.
 _LOST = 1e-13
 # Largest complexity of a form of a program, as a multiple of the simplest form's.
 _MOST_COMPLEX = 1.5
@@ -44,8 +43,7 @@ def _without_idle(tree: Tree, fits: Fits) -> Tree:
     """Return the tree without functions that have no effect on the data.
 
     Thus f or -f replaces abs(f) where f has one sign, exp(c*f) replaces b**f, f replaces f + 1e-20, and 1
-    replaces tanh(20*f) where f is large. Every function of a column of 0 and 1 is linear: exp(0.4*d) is
-    1 + 0.49*d.
+    replaces tanh(20*f) where f is large. A function of a column of 0 and 1 is linear, as 1 + 0.49*d.
     """
     return rewritten(tree, partial(_without_idle_node, fits))
 
@@ -54,9 +52,9 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
     if fits.indicators and (line := _line_of_indicator(tree, fits)) is not None:
         return line
     if tree[0] == "abs":
-        sign = _sign(tree[1], fits)
-        if sign != 0:
-            return tree[1] if sign > 0 else ("neg", tree[1])
+        values = _values(tree[1], fits)
+        if np.all(values >= 0) or np.all(values <= 0):
+            return tree[1] if np.all(values >= 0) else ("neg", tree[1])
     if tree[0] == "pow" and isinstance(tree[1], float) and tree[1] > 0 and "exp" in fits.library.index:
         return ("exp", ("mul", math.log(tree[1]), tree[2]))
     if tree[0] in ("add", "sub"):
@@ -79,20 +77,10 @@ def _values(tree: Tree, fits: Fits) -> np.ndarray:
     return np.asarray(evaluate_strictly(tree, fits.variables, functions=fits.library.functions))
 
 
-def _sign(tree: Tree, fits: Fits) -> int:
-    """Return 1 if no value on the data is negative, -1 if none is positive, else 0."""
-    values = _values(tree, fits)
-    return int(np.all(values >= 0)) or -int(np.all(values <= 0))
-
-
 def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
     """Write a tree with its constants merged, including those that only idle functions separate."""
     tree = merge(tree, placement)
     return _plainer(written(tree, fits.library), tree, fits, partial(merge, placement=placement))
-
-
-def _rewritten(tree: Callable[[], Tree], fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
-    return written(rewrite(tree()), fits.library)
 
 
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
@@ -107,15 +95,13 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     with contextlib.suppress(ValueError, ArithmeticError):
         start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
     found: dict[tuple, FittedProgram] = {}
-    ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
-    normal = cache(partial(merge, tree, PLACEMENTS[0]))
-    ways += [
-        partial(_rewritten, normal, fits, rewrite)
-        for rewrite in (_expanded, _gathered, _separated, _completed, _doubled, _distributed, _shifted)
+    ways: list[Callable[[Tree], FreeProgram]] = [
+        partial(merged, fits=fits, placement=placement) for placement in PLACEMENTS[:-1]
     ]
+    ways += [partial(_rewritten, fits=fits, rewrite=rewrite) for rewrite in _REWRITINGS]
     for way in ways:
         try:
-            program = way()
+            program = way(tree)
         except (ValueError, ArithmeticError):
             continue
         key = (program.tokens.tobytes(), program.free.tobytes())
@@ -129,20 +115,12 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     return [form for form, size in zip(kept, sizes, strict=True) if size <= _MOST_COMPLEX * simplest]
 
 
-def _expanded(tree: Tree) -> Tree:
-    return merge(expanded(tree), PLACEMENTS[0])
+def _rewritten(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
+    return written(rewrite(_normal(tree)), fits.library)
 
 
-def _gathered(tree: Tree) -> Tree:
-    return tidy(expanded(gathered(tree)))  # not merged, which would undo the gathering
-
-
-def _separated(tree: Tree) -> Tree:
-    return merge(separated(tree), PLACEMENTS[0])
-
-
-def _completed(tree: Tree) -> Tree:
-    return merge(separated(merge(tree, PLACEMENTS[0], squares=True)), PLACEMENTS[0])
+def _normal(tree: Tree, squares: bool = False) -> Tree:
+    return merge(tree, PLACEMENTS[0], squares)
 
 
 def _doubled(tree: Tree) -> Tree:
@@ -158,7 +136,7 @@ def _doubled(tree: Tree) -> Tree:
                 return ("div", ("sub" if name == "sin" else "add", 1, twice), 2)
         return node
 
-    return merge(rewritten(tree, of_square), PLACEMENTS[0])
+    return _normal(rewritten(tree, of_square))
 
 
 def _distributed(tree: Tree) -> Tree:
@@ -199,8 +177,7 @@ def _times(factor: float, term: Tree) -> Tree:
 
 def _shifted(tree: Tree) -> Tree:
     """Return a linear function of a column in terms of its root: 5*(x1 - 32)/9 for 5*x1/9 - 160/9."""
-    # The result is not merged, since merging would multiply the factor in again.
-    match tree:
+    match tree:  # the result is not merged, since merging would multiply the factor in again
         case ("add", float(offset), ("mul", float(factor), str(x))) if factor != 0.0:
             return ("mul", factor, ("add", x, offset / factor))
         case ("sub", float(offset), ("mul", float(factor), str(x))) if factor != 0.0:
@@ -210,16 +187,27 @@ def _shifted(tree: Tree) -> Tree:
     return tree
 
 
+_REWRITINGS: tuple[Callable[[Tree], Tree], ...] = (
+    lambda tree: _normal(expanded(tree)),
+    lambda tree: tidy(expanded(gathered(tree))),  # not merged, which would undo the gathering
+    lambda tree: _normal(separated(tree)),
+    lambda tree: _normal(separated(_normal(tree, squares=True))),
+    _doubled,
+    _distributed,
+    _shifted,
+)
+
+
 def _line_of_indicator(tree: Tree, fits: Fits) -> Tree | None:
     """Return a function of one column of 0 and 1 as a linear function, or None where that is not possible."""
-    columns = {leaf for leaf in leaves(tree) if isinstance(leaf, str)}
+    columns, library = variables_of(tree), fits.library
     if len(columns) != 1 or not columns <= fits.indicators or _is_line(tree):
         return None
-    if not (fits.library.has_constants and {"add", "mul"} <= fits.library.index.keys()):
+    if not (library.has_constants and {"add", "mul"} <= library.index.keys()):
         return None
     (name,) = columns
     with np.errstate(all="ignore"):
-        ends = evaluate_strictly(tree, {name: np.array([0.0, 1.0])}, functions=fits.library.functions)
+        ends = evaluate_strictly(tree, {name: np.array([0.0, 1.0])}, functions=library.functions)
         offset, slope = float(ends[0]), float(ends[1] - ends[0])
     if not np.isfinite([offset, slope]).all():
         return None

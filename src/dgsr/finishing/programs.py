@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import FreeProgram, tree_of_tokens, write_program
 from dgsr.expressions.trees.simple_numbers import cost, exact
@@ -33,13 +34,19 @@ def groups_of(program: FreeProgram) -> list[np.ndarray]:
     return [np.array(group) for group in places.values()]
 
 
-def complexity(program: FreeProgram, library: Library) -> int:
+def are_equal(a: FreeProgram, b: FreeProgram, tolerance: float) -> bool:
+    """Return whether two programs have the same tokens, and constants up to a relative difference."""
+    same_tokens = np.array_equal(a.tokens, b.tokens)
+    return same_tokens and np.allclose(a.constants, b.constants, rtol=tolerance, atol=0.0)
+
+
+def complexity(program: FreeProgram | Expression, library: Library) -> int:
     """Return the sum of the complexities of the tokens."""
     return int(library.table.complexity[program.tokens].sum())
 
 
-def score(program: FreeProgram, library: Library) -> float:
-    """Return how hard a program is to read: its complexity plus the cost of each number, in digits."""
+def score(program: FreeProgram | Expression, library: Library) -> float:
+    """Return how hard a formula is to read: its complexity plus the cost of each number, in digits."""
     return complexity(program, library) + sum(map(cost, program.constants.tolist()))
 
 
@@ -54,8 +61,9 @@ def tree_of(program: FreeProgram, library: Library) -> Tree:
 
 def _with_exact_exponent(tree: Tree) -> Tree:
     """Make the exponent of a power exact if it is a multiple of 1/2; return other nodes unchanged."""
-    if tree[0] == "pow" and isinstance(tree[2], float) and 2 * tree[2] == round(2 * tree[2]):
-        return ("pow", tree[1], exact(tree[2]))
+    match tree:
+        case ("pow", base, float(exponent)) if 2 * exponent == round(2 * exponent):
+            return ("pow", base, exact(exponent))
     return tree
 
 

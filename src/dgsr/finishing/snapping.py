@@ -17,13 +17,11 @@ from dgsr.constants.uncertainty import SIGNIFICANT
 from dgsr.expressions.trees.simple_numbers import cost, shortest, simple_numbers
 from dgsr.finishing.fits import Fits, FittedProgram, are_exponents, are_phases
 from dgsr.finishing.forms import merged
-from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, with_value
+from dgsr.finishing.programs import QUARTER_TURN, are_equal, groups_of, score, tree_of, with_value
 
-# Most significant digits of a decimal that a constant may become. Without noise, longer decimals would be
-# found by chance.
+# Most significant digits of a decimal that a constant may become; without noise, longer ones are chance.
 _MAX_DIGITS = 9
-# Cost, in digits, of an exponent that is a multiple of a third: it is tried after decimals of one digit and
-# before 0.35. With it 14 of 16 formulas with such an exponent had the third, before 6.
+# Cost, in digits, of an exponent that is a multiple of a third: 14 of 16 such exponents are found, else 6.
 _COST_OF_THIRD = 1.1
 # Roundings that are tried for all constants of a formula together, as shares of two standard errors.
 _SHARES = (0.5, 0.05, 0.005, 5e-4, 5e-5)
@@ -48,12 +46,7 @@ class _Proposal(NamedTuple):
 def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
     """Return the fit with its constants snapped and merged repeatedly until nothing changes.
 
-    Parameters
-    ----------
-    fit : FittedProgram
-    limit : float
-        NMSE of the original program; each snap may raise n log(NMSE) above it by 4 more.
-    fits : Fits
+    `limit` is the NMSE of the original program; each snap may raise n log(NMSE) above it by 4 more.
     """
     n_snapped, library = 0, fits.library
     fits.n_refits = 0
@@ -63,13 +56,9 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
             program = merged(tree_of(fit.program, library), fits)
         except (ValueError, ArithmeticError):
             break
-        old = fit.program
-        is_longer = score(program, library) > score(old, library)
         # exp(0*x1) becomes the longer 2.718..., since a column without effect is no part of a formula.
-        if (is_longer and 0.0 not in old.constants) or (
-            np.array_equal(program.tokens, old.tokens)
-            and np.allclose(program.constants, old.constants, rtol=1e-14, atol=0)
-        ):
+        is_longer = score(program, library) > score(fit.program, library) and 0.0 not in fit.program.constants
+        if is_longer or are_equal(program, fit.program, 1e-14):
             break
         refitted = fits.refitted(program, copies=True)
         if not fits.is_as_good(refitted.nmse, max(limit, fit.nmse)):
@@ -81,13 +70,8 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
 def rounded(fit: FittedProgram, fits: Fits, shares: tuple[float, ...] = _SHARES) -> FittedProgram:
     """Return the fit with its free constants rounded to the digits that the data determine.
 
-    Parameters
-    ----------
-    fit : FittedProgram
-    fits : Fits
-    shares : tuple of float
-        Largest roundings, as shares of two standard errors, which are tried in this order. The first is
-        taken that raises n log(NMSE) by less than 1; without one the fit is returned unchanged.
+    `shares` are the largest roundings, as shares of two standard errors, of which the first is taken that
+    raises n log(NMSE) by less than 1; without one the fit is returned unchanged.
     """
     groups = groups_of(fit.program)
     if not groups:
@@ -124,22 +108,20 @@ def _snap_constants(
         together = _all_at_once(fit, groups, proposals, limit, n_snapped, fits)
         if together is not None:
             return together, n_snapped + len(groups)
-        accepted = None
+        if not proposals:
+            break
         for proposal in sorted(proposals, key=lambda proposal: proposal.cost):
             trial = fits.refitted(with_value(fit.program, proposal.group, proposal.value), copies=True)
             if fits.is_as_good(trial.nmse, fit.nmse) and fits.is_as_good(
                 trial.nmse, limit, SIGNIFICANT * (n_snapped + 1)
             ):
-                accepted = trial, proposal.cost
+                fit, n_snapped = trial, n_snapped + 1
+                if (
+                    proposal.cost < 0
+                ):  # it is 0: a part of the formula drops out, perhaps with other constants
+                    return fit, n_snapped
                 break
             refused.setdefault(int(proposal.group[0]), set()).add(proposal.value)
-        if not proposals:
-            break
-        if accepted is None:
-            continue
-        fit, n_snapped = accepted[0], n_snapped + 1
-        if accepted[1] < 0:
-            break  # the constant is 0, so a part of the formula drops out, perhaps with other constants
     return fit, n_snapped
 
 

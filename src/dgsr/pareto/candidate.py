@@ -22,8 +22,7 @@ class Candidate(NamedTuple):
         NMSE on the data of the fit.
     expression : Expression
     uncertainty : Uncertainty, optional
-        None in a fit saved by a version without uncertainties; `leave_one_out` and `standard_errors` are then
-        nan.
+        None in a fit saved by a version without uncertainties.
     units : tuple of str
         Units of the constants (`dgsr.expressions.formulas.units_of_constants`); empty in a fit without units.
     handicap : float

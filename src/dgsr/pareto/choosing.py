@@ -13,8 +13,7 @@ SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
 
 # Largest difference in bits between descriptions that tie, which is odds of eight to one.
 _BITS_OF_RIVALS = 3.0
-# Tokens above which a formula is long, and is chosen only if its leave-one-out error is clearly lower than
-# that of the best short one.
+# Tokens above which a formula is long; see `shortest`.
 _LONG = 40
 # Largest loss of a candidate that PySR's rule may choose, as a multiple of the lowest one.
 _MOST_OF_LOWEST = 1.5

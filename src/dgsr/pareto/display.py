@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
 _N_LABELS = 5
 # Most characters of each of these.
 _LABEL_LENGTH = 44
-
 # Position of losses on a logarithmic axis when all of them are 0.
 _FLOOR_OF_ZEROS = 1e-16
-
-# Positions of a label, of which the first free one is used: its offset from the point, right and up, in
-# typographic points, and its horizontal and vertical alignment.
+# Positions of a label, of which the first free one is used: offset from the point, right and up, in points;
+# alignment.
 _LABEL_PLACES = (
     (8, 6, "left", "bottom"),
     (8, -6, "left", "top"),
@@ -46,20 +43,12 @@ class LogLosses(NamedTuple):
 
 
 def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
-    """Return losses for a logarithmic axis, in which 0 becomes a tenth of the smallest other loss.
-
-    Parameters
-    ----------
-    losses : array-like of shape (n,)
-        Finite and not negative.
-    """
+    """Return finite losses (n,) for a logarithmic axis; 0 becomes a tenth of the smallest other loss."""
     losses = np.asarray(losses, dtype=np.float64)
     zero = losses == 0
-    if not zero.any():
-        return LogLosses(losses.copy(), None)
-    positive = losses[~zero]
-    floor = max(float(positive.min()) / 10, 1e-300) if len(positive) else _FLOOR_OF_ZEROS
-    return LogLosses(np.where(zero, floor, losses), floor)
+    smallest = float(losses[~zero].min(initial=np.inf))
+    floor = max(smallest / 10, 1e-300) if smallest < np.inf else _FLOOR_OF_ZEROS
+    return LogLosses(np.where(zero, floor, losses), floor if zero.any() else None)
 
 
 class ParetoFrontDisplay:
@@ -113,22 +102,12 @@ class ParetoFrontDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> ParetoFrontDisplay:
-        """Plot the front of a fitted `DGSRRegressor`.
-
-        Parameters
-        ----------
-        estimator : DGSRRegressor
-        ax : matplotlib Axes, optional
-            Where to plot; by default on a new figure.
+        """Plot the front of a fitted `DGSRRegressor` on `ax`, by default on a new figure.
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
-        sklearn.exceptions.NotFittedError
-            If `estimator` is not fitted.
-        ValueError
-            If the fit has several outputs.
+        ImportError, sklearn.exceptions.NotFittedError, ValueError
+            If matplotlib is not installed, `estimator` is not fitted, or the fit has several outputs.
         """
         check_one_output(estimator)
         front = estimator.pareto_front_
@@ -138,21 +117,7 @@ class ParetoFrontDisplay:
     def from_front(
         cls, front: Sequence[Candidate], *, chosen: int | None = None, ax: Axes | None = None
     ) -> ParetoFrontDisplay:
-        """Plot a front; see `ParetoFront.plot`.
-
-        Parameters
-        ----------
-        front : ParetoFront
-        chosen : int, optional
-            Index of the candidate that is marked.
-        ax : matplotlib Axes, optional
-            Where to plot; by default on a new figure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+        """Plot a front on `ax`, with the candidate `chosen` marked; see `ParetoFront.plot`."""
         display = cls(
             [candidate.description_length for candidate in front],
             [candidate.loss for candidate in front],
@@ -166,7 +131,7 @@ class ParetoFrontDisplay:
         ax = axes_of(ax)
         from matplotlib.ticker import MaxNLocator
 
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        self.ax_, self.figure_ = ax, ax.figure
         losses = log_losses(self.loss)
         (self.line_,) = ax.step(
             self.description_length, losses.values, where="post", marker="o", markersize=4, linewidth=1.2
@@ -182,17 +147,14 @@ class ParetoFrontDisplay:
         return self
 
     def _mark(self, chosen: int, losses: np.ndarray) -> Line2D:
-        (mark,) = self.ax_.plot(
-            [self.description_length[chosen]],
-            [losses[chosen]],
-            linestyle="none",
-            marker="D",
-            markersize=8,
-            markerfacecolor="none",
-            markeredgewidth=1.8,
-            color="C1",
-            label="chosen",
-        )
+        looks: dict[str, Any] = {
+            "marker": "D",
+            "markersize": 8,
+            "markerfacecolor": "none",
+            "markeredgewidth": 1.8,
+        }
+        at = [self.description_length[chosen]], [losses[chosen]]
+        (mark,) = self.ax_.plot(*at, linestyle="none", color="C1", label="chosen", **looks)
         return mark
 
     def _label(self, losses: np.ndarray) -> list[Annotation]:
@@ -200,37 +162,24 @@ class ParetoFrontDisplay:
         from matplotlib.transforms import Bbox
 
         falls = np.concatenate([[0.0], -np.diff(np.log(losses))])
-        others = [i for i in np.argsort(-falls, kind="stable").tolist() if i != self.chosen]
+        order = np.argsort(-falls, kind="stable").tolist()
+        order.sort(key=lambda i: i != self.chosen)  # the chosen formula first
         corners = self.ax_.transData.transform(np.column_stack([self.description_length, losses]))
-        points = _along_steps(corners)
-        legend = self.ax_.get_legend()
+        points, inside, legend = _along_steps(corners), self.ax_.get_window_extent(), self.ax_.get_legend()
         taken = [] if legend is None else [legend.get_window_extent()]
-        inside = self.ax_.get_window_extent()
         labels: list[Annotation] = []
         told: dict[str, warnings.WarningMessage] = {}  # warnings of characters that the font lacks, by text
-        for i in others if self.chosen is None else [self.chosen, *others]:
+        for i in order:
             if len(labels) == _N_LABELS:
                 break
-            for right, up, horizontal, vertical in _LABEL_PLACES:
-                label = self.ax_.annotate(
-                    _shortened(self.formulas[i]),
-                    (self.description_length[i], losses[i]),
-                    xytext=(right, up),
-                    textcoords="offset points",
-                    horizontalalignment=horizontal,
-                    verticalalignment=vertical,
-                    fontsize="small",
-                    color="C1" if i == self.chosen else None,
-                )
-                label.set_parse_math(False)  # so that a dollar sign in a column's name is shown
+            for place in _LABEL_PLACES:
+                label = self._labelled(i, losses[i], place)
                 with warnings.catch_warnings(record=True) as found:
                     warnings.simplefilter("always")
                     box = label.get_window_extent()
                 told.update({str(one.message): one for one in found})
-                is_free = (
-                    inside.containsx(box.x0) and inside.containsx(box.x1) and not box.count_contains(points)
-                )
-                if is_free and not box.count_overlaps(taken):
+                is_inside = inside.containsx(box.x0) and inside.containsx(box.x1)
+                if is_inside and not box.count_contains(points) and not box.count_overlaps(taken):
                     taken.append(Bbox(box))
                     labels.append(label)
                     break
@@ -239,20 +188,30 @@ class ParetoFrontDisplay:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         return labels
 
+    def _labelled(self, i: int, loss: float, place: tuple[int, int, str, str]) -> Annotation:
+        """Write formula `i` beside its point."""
+        formula, (right, up, horizontal, vertical) = self.formulas[i], place
+        label = self.ax_.annotate(
+            formula if len(formula) <= _LABEL_LENGTH else formula[: _LABEL_LENGTH - 1] + "…",
+            (self.description_length[i], loss),
+            xytext=(right, up),
+            textcoords="offset points",
+            ha=horizontal,
+            va=vertical,
+            fontsize="small",
+            color="C1" if i == self.chosen else None,
+        )
+        label.set_parse_math(False)  # so that a dollar sign in a column's name is shown
+        return label
+
 
 def _along_steps(corners: np.ndarray) -> np.ndarray:
     """Return points every few pixels on the steps through `corners`, of shape (n, 2)."""
     path = [corners[0]]
     for before, after in pairwise(corners):
         path += [np.array([after[0], before[1]]), after]
-    pieces = [
-        np.linspace(start, end, 2 + int(np.abs(end - start).max() / 3)) for start, end in pairwise(path)
-    ]
+    pieces = [np.linspace(a, b, 2 + int(np.abs(b - a).max() / 3)) for a, b in pairwise(path)]
     return np.concatenate([corners, *pieces])
-
-
-def _shortened(formula: str) -> str:
-    return formula if len(formula) <= _LABEL_LENGTH else formula[: _LABEL_LENGTH - 1] + "…"
 
 
 def scale_losses(ax: Axes, losses: LogLosses) -> None:
@@ -281,8 +240,3 @@ def axes_of(ax: Axes | None) -> Axes:
     except ImportError:
         raise ImportError("Plots need matplotlib; install it with pip install dgsr[plot].") from None
     return pyplot.subplots()[1] if ax is None else ax
-
-
-def figure_of(ax: Axes) -> Figure:
-    figure: Any = ax.figure
-    return figure

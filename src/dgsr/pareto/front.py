@@ -75,7 +75,7 @@ class ParetoFront(Sequence[Candidate]):
         with_digits: Callable[[Expression], Expression] | None = None,
         nmse: np.ndarray | None = None,
     ) -> ParetoFront:
-        """Return the front of some expressions, whose losses are computed on `data`.
+        """Return the front of some expressions of one library, whose losses are computed on `data`.
 
         A formula with weak points, such as a pole between the rows,
         is excluded, unless it fits exactly or its description of the data is shorter than all without such
@@ -86,7 +86,6 @@ class ParetoFront(Sequence[Candidate]):
         Parameters
         ----------
         expressions : sequence of Expression
-            All of one library.
         data : DataSet
         feature_names : sequence of str, optional
             Names of the variables in the formulas of the front.
@@ -95,16 +94,16 @@ class ParetoFront(Sequence[Candidate]):
         held_out : DataSet, optional
             Rows that were held out of the fit.
         assess : callable, optional
-            A function that returns the `Uncertainty` of an expression, or None to omit it; by default the
-            uncertainty of least squares on `data`.
+            Returns the `Uncertainty` of an expression, or None to omit it; by default that of least squares
+            on `data`.
         units : Units, optional
-            Units of columns and target. Formulas are compared by their losses times their handicaps, and
-            those that break the rule are excluded.
+            Formulas are compared by their losses times their handicaps, and those that break the rule are
+            excluded.
         with_digits : callable, optional
-            A function that returns a formula of the front with the digits for predictions. The formula is
-            compared by its length before.
+            Returns a formula of the front with the digits for predictions; it is compared by its length
+            before.
         nmse : ndarray of shape (n_expressions,), optional
-            The NMSE of the expressions on `data`; by default it is computed.
+            The NMSE of the expressions on `data`, if it is known.
         """
         candidates, n_left_off = candidates_of(
             expressions, data, feature_names, tolerance, assess, units, with_digits, nmse
@@ -182,16 +181,16 @@ class ParetoFront(Sequence[Candidate]):
 
         numbers = ("complexity", "description_length", "loss", "leave_one_out")
         rows = [
-            {
-                **{name: getattr(c, name) for name in numbers},
-                "standard_errors": tuple(c.standard_errors.tolist()),
-                "formula": str(c.expression),
-                "units": c.units,
-            }
+            [
+                *(getattr(c, name) for name in numbers),
+                tuple(c.standard_errors.tolist()),
+                str(c.expression),
+                c.units,
+            ]
             for c in self
         ]
-        names = [*numbers, "standard_errors", "formula"]
-        return pandas.DataFrame(rows, columns=[*names, "units"] if any(c.units for c in self) else names)
+        frame = pandas.DataFrame(rows, columns=[*numbers, "standard_errors", "formula", "units"])
+        return frame if any(c.units for c in self) else frame.drop(columns="units")
 
     def plot(self, selection: str | None = None, *, ax: Axes | None = None) -> ParetoFrontDisplay:
         """Plot loss against description length, with formulas beside the candidates; needs matplotlib.
@@ -199,16 +198,9 @@ class ParetoFront(Sequence[Candidate]):
         Parameters
         ----------
         selection : str, optional
-            A rule whose choice is marked; see `select`.
+            A rule whose choice is marked; see `select`. ValueError if there is no such rule.
         ax : matplotlib Axes, optional
             Where to plot; by default on a new figure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        ValueError
-            If there is no such rule.
         """
         from dgsr.pareto.display import ParetoFrontDisplay
 
@@ -216,13 +208,7 @@ class ParetoFront(Sequence[Candidate]):
         return ParetoFrontDisplay.from_front(self, chosen=chosen, ax=ax)
 
     def index_of(self, expression: Expression) -> int:
-        """Return the index of the candidate with this formula.
-
-        Raises
-        ------
-        ValueError
-            If it is not on the front.
-        """
+        """Return the index of the candidate with this formula; ValueError if it is not on the front."""
         for i, candidate in enumerate(self):
             if candidate.expression == expression:
                 return i
@@ -279,7 +265,7 @@ class ParetoFront(Sequence[Candidate]):
         """Return the candidates of another form whose descriptions of the data tie with that of a candidate.
 
         The bits of formula and residuals differ by at most 3, which is odds of eight to one. An exact fit has
-        no rivals.
+        none.
         """
         is_exact = losses_of(self)[index] <= self.tolerance
         return [] if is_exact else rivals(self, index, self.n_samples)

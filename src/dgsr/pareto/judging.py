@@ -16,16 +16,15 @@ from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import NOTICEABLE
 
 # Largest loss on a sample of rows, as a multiple of that of a shorter formula, that may be the lower one on
-# all rows: it is several standard errors of the ratio of two losses on 2,000 rows.
+# all.
 _MOST_ABOVE = 1.2
-# Bits that a formula pays for each weak point in comparison with formulas that have none. A front of 14
-# measurements had formulas with five such points, and has none with it.
+# Bits that a formula pays for each weak point in comparison with formulas that have none; without it a front
+# of 14 measurements had formulas with five such points.
 _BITS_OF_WEAK_POINT = 20.0
-# Bits that a formula pays for a sine or cosine of which the rows show less than half a period. Prices from 0
-# to 20 do as well.
+# Bits of a sine or cosine of which the rows show less than half a period. Prices from 0 to 20 do as well.
 _BITS_OF_UNSEEN_WAVE = 6.0
-# Bits that a formula pays for the claim that there is no relation, where 2 to 6 do as well, and for the claim
-# that a column is a pure number, where 3 to 10 do. To name a common form takes about as many.
+# Bits of the claim that there is no relation, where 2 to 6 do as well, and of the claim that a column is a
+# pure number, where 3 to 10 do. To name a common form takes about as many.
 _BITS_OF_CLAIM = 4.0
 
 
@@ -50,8 +49,8 @@ def promising(
     """Return the formulas that may be on the front of all rows, and their NMSE on all rows.
 
     A formula is excluded if it fits the sample clearly worse than a shorter one without weak points that is
-    finite on all rows. Formulas are evaluated in the order of their descriptions until time is over, since
-    evaluating a hundred formulas on a million rows would take seconds.
+    finite on all rows. Formulas are evaluated in the order of their descriptions until time is over, since a
+    hundred formulas on a million rows would take seconds.
     """
     losses, _ = judged(expressions, sample, units)
     bits = np.array([length_on(e, sample) for e in expressions])
@@ -107,11 +106,6 @@ def without_long_exact_fits(
     """
     is_long = (losses <= tolerance) & (bits > data.bits_explained(losses))
     return np.where(is_long, max(data.digits_nmse, np.nextafter(tolerance, np.inf)), losses)
-
-
-def is_as_sound(finer: Expression, coarse: Expression, data: DataSet) -> bool:
-    """Return whether a formula has no more weak points than another."""
-    return len(weak_points(finer, data.columns)) <= len(weak_points(coarse, data.columns))
 
 
 def are_supported(

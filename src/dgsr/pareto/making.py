@@ -11,18 +11,12 @@ from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.soundness import weak_points
 from dgsr.expressions.formulas.units_of_constants import units_of_constants
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import NOTICEABLE
 from dgsr.pareto.candidate import Candidate
-from dgsr.pareto.judging import (
-    are_supported,
-    is_as_sound,
-    judged,
-    length_on,
-    undominated,
-    without_long_exact_fits,
-)
+from dgsr.pareto.judging import are_supported, judged, length_on, undominated, without_long_exact_fits
 
 
 def candidates_of(
@@ -48,13 +42,17 @@ def candidates_of(
     losses = without_long_exact_fits(losses, bits, data, tolerance)
     supported = are_supported(expressions, losses, bits, data, tolerance)
     able = np.flatnonzero(losses <= _largest_losses(expressions, losses, supported, data, tolerance))
+
+    def n_weak(expression: Expression) -> int:
+        return len(weak_points(expression, data.columns))
+
     for i in able[supported[able]].tolist():
         finer = expressions[i] if with_digits is None else with_digits(expressions[i])
         if finer is expressions[i]:
             continue
         its_losses, (handicap,) = judged([finer], data, units)
         (loss,) = without_long_exact_fits(its_losses, bits[i], data, tolerance)
-        if loss < losses[i] and is_as_sound(finer, expressions[i], data):
+        if loss < losses[i] and n_weak(finer) <= n_weak(expressions[i]):
             expressions[i], losses[i], handicaps[i] = finer, loss, handicap
     order = able[np.lexsort((losses[able], bits[able]))].tolist()
     n_left_off = sum(not supported[i] for i in undominated(order, losses, tolerance))
@@ -88,8 +86,8 @@ def _largest_losses(
 ) -> np.ndarray:
     """Return the loss up to which each formula may be on the front, shape (n_expressions,).
 
-    It is the loss of the mean of the targets, and for a formula that is a mere number the loss of a number
-    within two standard errors of the mean. If all supported formulas are worse, any finite loss is allowed.
+    It is that of the mean of the targets, for a formula that is a mere number that of a number within two
+    standard errors of the mean, and any finite loss if all supported formulas are worse.
     """
     is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
     of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)

@@ -7,10 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dgsr.pareto import ParetoFront
-from dgsr.pareto.display import log_losses
+from dgsr.pareto.display import LogLosses, log_losses
 from dgsr.reporting.numbers import counted, number
 
 #: Width of every plot, in units of the SVG. `report.js` has the same value of this and of the next five.
@@ -25,7 +23,6 @@ RIGHT = 466
 TOP = 14
 #: Lower end of the vertical axis.
 BOTTOM = 278
-
 # Most ticks of an axis, without one for losses of 0.
 _MAX_TICKS = 6
 
@@ -50,8 +47,7 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
     """Return a plot of loss against bits; ``data-candidate`` of each point is the candidate's index."""
     losses = log_losses([candidate.loss for candidate in front])
     bits = [candidate.description_length for candidate in front]
-    x = _linear_axis(min(bits) - 1.0, max(bits) + 1.0, LEFT, RIGHT)
-    y = _log_axis(losses.values, losses.floor, BOTTOM, TOP)
+    x, y = _linear_axis(min(bits) - 1.0, max(bits) + 1.0), _log_axis(losses)
     at = [(x.place(b), y.place(loss)) for b, loss in zip(bits, losses.values.tolist())]
     points = []
     for i, (candidate, (right, down)) in enumerate(zip(front, at)):
@@ -66,7 +62,7 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
     return _plot(
         f"Pareto front of {counted(len(front), 'candidate')}: loss against description length",
         "front-chart",
-        _frame(x, y, "description length (bits)", "NMSE")
+        _frame(x, y, "description length (bits)")
         + f'<path class="line" d="{_steps(at)}"/>'
         + f'<g class="points">{"".join(points)}</g>',
         role="group",
@@ -79,8 +75,7 @@ def history_chart(history: Sequence[dict[str, Any]]) -> str:
     if not rounds:
         return ""
     losses = log_losses([entry["best_nmse"] for entry in rounds])
-    x = _linear_axis(0.0, max(rounds[-1]["seconds"], 1e-6), LEFT, RIGHT)
-    y = _log_axis(losses.values, losses.floor, BOTTOM, TOP)
+    x, y = _linear_axis(0.0, max(rounds[-1]["seconds"], 1e-6)), _log_axis(losses)
     at = [(x.place(entry["seconds"]), y.place(loss)) for entry, loss in zip(rounds, losses.values.tolist())]
     last = rounds[-1]
     label = (
@@ -91,7 +86,7 @@ def history_chart(history: Sequence[dict[str, Any]]) -> str:
     return _plot(
         label,
         "history-chart",
-        _frame(x, y, "seconds", "NMSE") + f'<path class="line" d="{_steps(at)}"/>' + dots,
+        _frame(x, y, "seconds") + f'<path class="line" d="{_steps(at)}"/>' + dots,
     )
 
 
@@ -108,7 +103,7 @@ def _steps(points: Sequence[tuple[float, float]]) -> str:
     return f"M{right} {down}" + "".join(f"H{right}V{down}" for right, down in rest)
 
 
-def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
+def _frame(x: Axis, y: Axis, x_name: str) -> str:
     """Return the axes with their grid, ticks and names."""
     parts = []
     for value, label in x.ticks:
@@ -118,36 +113,31 @@ def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
     for value, label in y.ticks:
         at = y.place(value)
         parts.append(f'<path class="grid" d="M{LEFT} {at}H{RIGHT}"/>')
-        parts.append(
-            f'<text class="tick" x="{LEFT - 8}" y="{at}" dy=".35em" text-anchor="end">{label}</text>'
-        )
+        beside = f'x="{LEFT - 8}" y="{at}" dy=".35em" text-anchor="end"'
+        parts.append(f'<text class="tick" {beside}>{label}</text>')
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>')
-    middle = (TOP + BOTTOM) / 2
-    parts.append(
-        f'<text class="name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{x_name}</text>'
-    )
-    parts.append(
-        f'<text class="name" transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">'
-        f"{y_name}</text>"
-    )
+    anchor = 'text-anchor="middle"'
+    parts.append(f'<text class="name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}" {anchor}>{x_name}</text>')
+    turned = f"translate(14 {(TOP + BOTTOM) / 2}) rotate(-90)"
+    parts.append(f'<text class="name" transform="{turned}" {anchor}>NMSE</text>')
     return f'<g aria-hidden="true">{"".join(parts)}</g>'
 
 
-def _linear_axis(low: float, high: float, start: float, end: float) -> Axis:
-    return Axis(low, high, start, end, [(tick, number(tick, 6)) for tick in _round_ticks(low, high)])
+def _linear_axis(low: float, high: float) -> Axis:
+    return Axis(low, high, LEFT, RIGHT, [(tick, number(tick, 6)) for tick in _round_ticks(low, high)])
 
 
-def _log_axis(values: np.ndarray, floor: float | None, start: float, end: float) -> Axis:
-    """Return an axis for positive `values`; losses of 0 are drawn at `floor`, which has the tick 0."""
+def _log_axis(losses: LogLosses) -> Axis:
+    """Return an axis on which losses of 0 are drawn at their floor, which has the tick 0."""
+    values, floor = losses
     # With these bounds the ends of the axis and their ratio are finite.
     low, high = max(float(values.min()), 1e-150), min(float(values.max()), 1e150)
     margin = max((high / low) ** 0.06, 1.15)
     low, high = low / margin, high * margin
-    lowest = low if floor is None else floor * 2
-    ticks = [(tick, number(tick)) for tick in _log_ticks(lowest, high)]
+    ticks = [(tick, number(tick)) for tick in _log_ticks(low if floor is None else floor * 2, high)]
     if floor is not None:
-        ticks = [(floor, "0")] + ticks
-    return Axis(low, high, start, end, ticks, is_log=True)
+        ticks.insert(0, (floor, "0"))
+    return Axis(low, high, BOTTOM, TOP, ticks, is_log=True)
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

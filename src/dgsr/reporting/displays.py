@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import PredictionErrorDisplay
 
-from dgsr.pareto.display import (
-    ParetoFrontDisplay,
-    axes_of,
-    check_one_output,
-    figure_of,
-    log_losses,
-    scale_losses,
-)
+from dgsr.pareto.display import ParetoFrontDisplay, axes_of, check_one_output, log_losses, scale_losses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,12 +60,9 @@ class SearchHistoryDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
-        sklearn.exceptions.NotFittedError
-            If `estimator` is not fitted.
-        ValueError
-            If `x` is neither of the two, or the fit has several outputs.
+        ImportError, sklearn.exceptions.NotFittedError, ValueError
+            If matplotlib is not installed, `estimator` is not fitted, or `x` is neither of the two or the fit
+            has several outputs.
         """
         check_one_output(estimator)
         if x not in ("seconds", "evaluations"):
@@ -84,7 +74,7 @@ class SearchHistoryDisplay:
     def plot(self, *, ax: Axes | None = None) -> SearchHistoryDisplay:
         """Plot on `ax`, or on a new figure; ImportError if matplotlib is not installed."""
         ax = axes_of(ax)
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        self.ax_, self.figure_ = ax, ax.figure
         nmse = np.asarray(self.best_nmse, dtype=np.float64)
         drawn = np.isfinite(nmse)
         losses = log_losses(nmse[drawn])
@@ -103,25 +93,18 @@ class SearchHistoryDisplay:
 def plot_predictions(
     y: np.ndarray, predicted: np.ndarray, *, ax: Axes | None = None
 ) -> PredictionErrorDisplay:
-    """Plot measured against predicted values of at most 1,000 rows.
+    """Plot measured against predicted values of at most 1,000 rows, without rows that are not predicted.
 
     Parameters
     ----------
     y, predicted : ndarray of shape (n_samples,)
-        Rows whose prediction is not finite are not drawn.
     ax : matplotlib Axes, optional
         Where to plot; by default on a new figure.
 
-    Returns
-    -------
-    sklearn.metrics.PredictionErrorDisplay
-
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If no prediction is finite.
+    ImportError, ValueError
+        If matplotlib is not installed, or no prediction is finite.
     """
     ax = axes_of(ax)
     drawn = np.isfinite(predicted)

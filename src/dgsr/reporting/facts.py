@@ -17,12 +17,9 @@ from dgsr.reporting.numbers import counted
 
 #: Most rows whose values are written into a report, and that an estimator stores for it.
 MAX_ROWS = 1_000
-
 # Largest value on an axis. The range of larger ones would overflow.
 _LARGEST = 1e300
-
 _PACKAGES = ("numpy", "torch", "scikit-learn")
-
 # Parameters that change what a fit displays and not its result.
 _WITHOUT_EFFECT = ("verbose", "callback")
 
@@ -38,16 +35,10 @@ class Judged(NamedTuple):
 
 
 def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Judged:
-    """Compare the predictions of a candidate with `y`.
+    """Compare the predictions of a candidate with `y` (n_rows,) on `X` (n_rows, n_features).
 
-    Parameters
-    ----------
-    candidate : Candidate
-    X : ndarray of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-    weights : ndarray of shape (n_rows,)
-        The weights of the rows, which must not all be 0. R² and root mean square are weighted; neither is
-        defined if the prediction of a row that has weight is not finite.
+    R² and root mean square are weighted by `weights` (n_rows,), which must not all be 0; neither is defined
+    if the prediction of a row that has weight is not finite.
     """
     with np.errstate(all="ignore"):
         predictions = np.asarray(candidate.expression(X), dtype=np.float64)
@@ -70,8 +61,8 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
 def sampled_rows(n_rows: int) -> np.ndarray:
     """Return the indices of the rows that an estimator stores for its report, and that the page shows.
 
-    They are all rows, or always the same random `MAX_ROWS` in order. They are not evenly spaced, since such
-    rows of a grid may all have the same value of a column.
+    They are all rows, or always the same random `MAX_ROWS` in order. Evenly spaced rows of a grid might all
+    have the same value of a column.
     """
     if n_rows <= MAX_ROWS:
         return np.arange(n_rows)
@@ -85,22 +76,18 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
     """
     name = type(estimator).__name__
     module = "dgsr" if type(estimator).__module__.startswith("dgsr.") else type(estimator).__module__
-    defaults = {
-        parameter.name: parameter.default
-        for parameter in inspect.signature(type(estimator)).parameters.values()
-    }
+    defaults = inspect.signature(type(estimator)).parameters
     lines = []
     for parameter, value in estimator.get_params(deep=False).items():
-        default = defaults.get(parameter, inspect.Parameter.empty)
+        default = defaults[parameter].default
         if parameter == "random_state":
             # The integer that repeats the fit; the parameter itself may be None or a RandomState.
             value = getattr(estimator, "random_state_", value)
-        if parameter in _WITHOUT_EFFECT or value is default or _equal(value, default):
-            continue
-        lines.append(f"    {parameter}={_source(value)}\n")
-    arguments = "".join(lines)
-    if arguments:
-        arguments = f"\n{arguments}"
+        is_plain = type(value) is type(default) and isinstance(value, str | int | float)
+        is_default = value is default or (is_plain and value == default)
+        if parameter not in _WITHOUT_EFFECT and not is_default:
+            lines.append(f"    {parameter}={_source(value)}\n")
+    arguments = "".join(["\n", *lines]) if lines else ""
     fitted = "X, y, sample_weight=sample_weight" if weighted else "X, y"
     names = f"{name}, Units" if "Units(" in arguments else name
     return f"from {module} import {names}\n\nregressor = {name}({arguments})\nregressor.fit({fitted})\n"
@@ -142,6 +129,8 @@ def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
     seconds = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
     speed = f", {estimator.n_evaluations_ / seconds:,.0f} a second" if seconds > 0.0 else ""
     seed = estimator.random_state_
+    rule = rule_of_choice(estimator) or f"none, selection={estimator.selection!r} chooses another"
+    packages = ", ".join(f"{package} {metadata.version(package)}" for package in _PACKAGES)
     return [
         ("Data of this report", f"{counted(n_rows, 'row')}, {counted(estimator.n_features_in_, 'feature')}"),
         ("Search ended by", estimator.stop_reason_),
@@ -150,21 +139,9 @@ def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
         ("Random state", "not known" if seed is None else str(seed)),
         ("Library", estimator.library_.name),
         ("Generator", estimator.generator_),
-        (
-            "Chosen by",
-            rule_of_choice(estimator) or f"none, selection={estimator.selection!r} chooses another",
-        ),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in _versions())),
+        ("Chosen by", rule),
+        ("Versions", f"dgsr {__version__}, Python {platform.python_version()}, {packages}"),
     ]
-
-
-def _versions() -> list[tuple[str, str]]:
-    found = [("dgsr", __version__), ("Python", platform.python_version())]
-    return found + [(package, metadata.version(package)) for package in _PACKAGES]
-
-
-def _equal(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and isinstance(value, str | int | float) and value == default
 
 
 def _is_plain(value: Any) -> bool:

@@ -6,9 +6,7 @@ import math
 from typing import Any
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
 _TIMES, _MINUS = "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}"
-
 #: The text for a value that is not defined.
 MISSING = "\N{EN DASH}"
 

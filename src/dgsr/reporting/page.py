@@ -115,10 +115,14 @@ def _page(
     front = estimator.pareto_front_
     chosen = front.index_of(estimator.expression_)
     candidates = [judged(candidate, X, y, weights) for candidate in front]
+    described = [_described(candidate, target) for candidate in candidates]
     rows = sampled_rows(len(y))
+    residuals = [_values(candidate.residuals[rows], 5) for candidate in candidates]
     style, script = _asset("report.css"), _asset("report.js")
-    shown = _described(candidates[chosen], target)
+    shown = described[chosen]
+    texts = ("complexity", "bits", "nmse", "left_out", "constants", "r2", "rmse", "note")
     values = {
+        **{name: html.escape(shown[name]) for name in texts},
         "title": html.escape(title or f"A formula for {target}"),
         "target": html.escape(target),
         "lead": html.escape(_lead(estimator, len(y), target)),
@@ -127,19 +131,11 @@ def _page(
         "script": script,
         "formula": shown["mathml"],
         "text": _breakable(shown["text"]),
-        "complexity": html.escape(str(front[chosen].complexity)),
-        "bits": f"{front[chosen].description_length:.1f}",
-        "nmse": html.escape(shown["nmse"]),
-        "left_out": html.escape(shown["left_out"]),
-        "constants": html.escape(shown["constants"]),
-        "r2": html.escape(shown["r2"]),
-        "rmse": html.escape(shown["rmse"]),
-        "note": html.escape(shown["note"]),
         "standing": _reason(estimator),
         "front_hint": _front_hint(len(front), front.n_left_off),
         "front_chart": front_chart(front, chosen),
         "front_note": _front_note(candidates),
-        "rows": "\n".join(_table_row(i, shown, i == chosen) for i, shown in enumerate(candidates)),
+        "rows": "\n".join(_table_row(i, one, i == chosen) for i, one in enumerate(described)),
         "sample": _sample_note(len(rows), len(y)),
         "symmetries": _symmetries(estimator._symmetries_of(X[weights > 0.0], y[weights > 0.0], target)),
         "history": _history(estimator),
@@ -155,10 +151,7 @@ def _page(
                 "chosen": chosen,
                 "rows": (rows + 1).tolist(),
                 "measured": _values(y[rows], _digits_of(y[rows])),
-                "candidates": [
-                    {**_described(candidate, target), "residuals": _values(candidate.residuals[rows], 5)}
-                    for candidate in candidates
-                ],
+                "candidates": [one | {"residuals": its} for one, its in zip(described, residuals)],
             }
         ),
     }
@@ -188,9 +181,7 @@ def _described(shown: Judged, target: str) -> dict[str, Any]:
     }
 
 
-def _table_row(i: int, shown: Judged, is_chosen: bool) -> str:
-    candidate = shown.candidate
-    formula = f"<code>{_breakable(candidate.expression.text)}</code>"
+def _table_row(i: int, shown: dict[str, Any], is_chosen: bool) -> str:
     checked, classes, badge = "", "", ""
     if is_chosen:
         checked, classes, badge = " checked", ' class="chosen selected"', ' <span class="badge">chosen</span>'
@@ -198,10 +189,9 @@ def _table_row(i: int, shown: Judged, is_chosen: bool) -> str:
         f'<tr data-candidate="{i}"{classes}>'
         f'<td class="pick"><input type="radio" name="candidate" id="candidate-{i}" value="{i}" '
         f'autocomplete="off"{checked}></td>'
-        f'<td class="number">{candidate.description_length:.1f}</td>'
-        f'<td class="number">{number(candidate.loss, keep_zeros=True)}</td>'
-        f'<td class="number r2">{share_explained(shown.r2)}</td>'
-        f'<td class="formula"><label for="candidate-{i}">{formula}</label>'
+        f'<td class="number">{shown["bits"]}</td><td class="number">{shown["nmse"]}</td>'
+        f'<td class="number r2">{shown["r2"]}</td>'
+        f'<td class="formula"><label for="candidate-{i}"><code>{_breakable(shown["text"])}</code></label>'
         f"{badge}</td></tr>"
     )
 
@@ -211,10 +201,8 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
     lead = f"Symbolic regression of {target} on {features}, shown on {counted(n_rows, 'row')}."
     if estimator.n_evaluations_ == 0:
         return lead
-    n_candidates = len(estimator.pareto_front_)
-    verb = "is" if n_candidates == 1 else "are"
-    tried = counted(estimator.n_evaluations_, "equation")
-    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front.{_about_errors(estimator)}"
+    n, tried = len(estimator.pareto_front_), counted(estimator.n_evaluations_, "equation")
+    return f"{lead} Of {tried} tried, {n} {'is' if n == 1 else 'are'} on the front.{_about_errors(estimator)}"
 
 
 def _about_errors(estimator: Any) -> str:
@@ -236,9 +224,8 @@ def _reason(estimator: Any) -> str:
     if front.candidate_of(estimator.expression_).loss <= front.tolerance:
         return "The formula that predicts: an exact fit."
     rule = rule_of_choice(estimator)
-    if rule is None:
-        reason = f"The formula that predicts is not the one that selection={estimator.selection!r} chooses."
-    else:
+    reason = f"The formula that predicts is not the one that selection={estimator.selection!r} chooses."
+    if rule is not None:
         reason = f"The formula that predicts: {_REASONS[rule]}."
     if rivals := rivals_text(estimator):
         reason += f" Of another form, and within 3 bits of it: {html.escape(rivals)}."
@@ -246,20 +233,17 @@ def _reason(estimator: Any) -> str:
 
 
 def _front_hint(n_candidates: int, n_left_off: int) -> str:
-    left_off = ""
-    if n_left_off:
-        left_off = (
-            f" Left off for what the rows cannot show, such as a pole between two of them: "
-            f"{counted(n_left_off, 'formula')}."
+    hint = "There is one candidate."
+    if n_candidates > 1:
+        hint = (
+            f"{n_candidates} candidates, each a better fit than all simpler ones; the diamond marks the "
+            'chosen one. <span class="script">Select one, in the plot or the table, to see it above and '
+            "below.</span>"
         )
-    if n_candidates == 1:
-        return f"There is one candidate.{left_off}"
-    return (
-        f"{n_candidates} candidates, each a better fit than all simpler ones; the diamond marks the chosen "
-        "one. "
-        '<span class="script">Select one, in the plot or the table, to see it above and below.</span>'
-        + left_off
-    )
+    if n_left_off:
+        hint += " Left off for what the rows cannot show, such as a pole between two of them: "
+        hint += f"{counted(n_left_off, 'formula')}."
+    return hint
 
 
 def _front_note(candidates: list[Judged]) -> str:

@@ -35,9 +35,8 @@ class SearchProgress:
     seconds : float
         Seconds since the search began, without compiling.
     best_nmse : float
-        NMSE of the best formula so far, on the rows of the front: all rows of the fit, or 100,000 of them if
-        there are more. It may rise sometimes, since the search chooses by a sample of at most `max_rows`
-        rows.
+        NMSE of the best formula so far, on all rows of the fit, or 100,000 of them if there are more. It may
+        rise sometimes, since the search chooses by a sample of at most `max_rows` rows.
     best_expression : Expression
         That formula, before it is finished: the best on the rows of the search.
     share : float
@@ -61,29 +60,21 @@ def shown(
 ) -> Iterator[Callable[[Any], None]]:
     """Yield a callback that shows the progress with which it is called.
 
-    Parameters
-    ----------
-    line : callable
-        Returns the progress as one line of text.
-    console : rich.console.Console
-        Where progress is shown: on a terminal as one line that changes and is erased at the end, otherwise as
-        a line every two seconds, the first at once. A notebook shows a bar instead.
-    share : callable, optional
-        Returns the share of the work that is done, 0 to 1, for the bar.
-
-    Yields
-    ------
-    callable
-        A function of the same argument as `line` and `share`.
+    `line` returns the progress as one line of text, which a terminal changes and erases at the end; otherwise
+    one is printed every two seconds, the first at once. A notebook shows a bar instead: `share` returns the
+    share of the work that is done, 0 to 1.
     """
     if _in_notebook():
         with _notebook_bar(line, share) as show:
             yield _every(_LIVE, show)
     elif console.is_terminal:
         with Live(Text("starting"), console=console, auto_refresh=False, transient=True) as live:
-            yield _every(
-                _LIVE, lambda progress: live.update(_one_line(printable(line(progress))), refresh=True)
-            )
+
+            def update(progress: Any) -> None:
+                text = Text(printable(line(progress)), no_wrap=True, overflow="ellipsis")
+                live.update(text, refresh=True)
+
+            yield _every(_LIVE, update)
     else:
         yield _every(_LOG, lambda progress: console.print(Text(printable(line(progress))), soft_wrap=True))
 
@@ -92,12 +83,8 @@ def shown(
 def search_shown(verbose: bool, callback: SearchCallback | None) -> Iterator[SearchCallback | None]:
     """Yield the function that a search calls with its progress after every round, or None if there is none.
 
-    Parameters
-    ----------
-    verbose : bool
-        Whether progress is shown on standard output.
-    callback : callable or None
-        The user's callback, which is called after that and whose result is returned.
+    With `verbose` progress is shown on standard output; then the user's callback is called, whose result is
+    returned.
     """
     if not verbose:
         yield callback
@@ -152,10 +139,6 @@ def _every(seconds: float, show: Callable[[Any], None]) -> Callable[[Any], None]
             due = now + seconds
 
     return callback
-
-
-def _one_line(text: str) -> Text:
-    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _in_notebook() -> bool:

@@ -47,15 +47,7 @@ _C = Language(
 
 
 def to_c(tree: Tree, names: Sequence[str], functions: Functions, name: str) -> str:
-    """Write C99 source with one function of doubles.
-
-    See `dgsr.expressions.exports.python_export.to_jax` for the parameters.
-
-    Raises
-    ------
-    ValueError
-        If `name` cannot be a function's name, or a user-defined operator has no form to export.
-    """
+    """Write C99 source with one function of doubles; see `python_export.to_jax` for parameters and errors."""
     is_word = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
     if not is_word or name in _C.reserved or C_MACROS.fullmatch(name):
         raise ValueError(f"name={name!r} cannot be a function in C; write a word such as 'formula'.")

@@ -13,18 +13,9 @@ C_MACROS = re.compile(r"_.*|(?:M|FP|MATH)_\w*")
 def identifiers(names: Sequence[str], taken: Collection[str], is_c: bool = False) -> list[str]:
     """Make distinct identifiers of the names of columns.
 
-    Parameters
-    ----------
-    names : sequence of str
-    taken : collection of str
-        Words that must not be used.
-    is_c : bool
-        Whether only ASCII may be used and no word starts with an underscore, as in C; else as in Python.
-
-    Returns
-    -------
-    list of str
-        A name that is an identifier is not changed; in others, invalid characters become "_".
+    A name that is an identifier is not changed; in others, invalid characters become "_". No identifier is
+    among the words in `taken`. With `is_c` it is ASCII and starts with no underscore, as in C; else it is one
+    of Python.
 
     Examples
     --------
@@ -34,9 +25,8 @@ def identifiers(names: Sequence[str], taken: Collection[str], is_c: bool = False
     words = [unicodedata.normalize("NFKC", name) for name in names]  # as Python normalises its source
 
     def is_usable(word: str) -> bool:
-        if is_c and not (word.isascii() and not C_MACROS.fullmatch(word)):
-            return False
-        return word.isidentifier() and word not in taken
+        is_taken = word in taken or (is_c and (not word.isascii() or C_MACROS.fullmatch(word)))
+        return word.isidentifier() and not is_taken
 
     kept: set[str] = set(filter(is_usable, words))
     used = {*taken, *kept}

@@ -1,22 +1,24 @@
 """A formula as source code: the common part of the exports to Python and to C.
 
-The code computes the same numbers as the compiled evaluator: operators are applied in the order of the
-program, constants are written with all their digits, and an infinite intermediate value makes the result not
-finite. Where the value of an infinite operand would be finite, as in 1/x, exp(-x) and tanh(x), the code tests
-whether the operand was finite. Results differ only below 1e-307, where the evaluator's exp is 0.
+The code computes the same numbers as the compiled evaluator: operators in the order of the program, constants
+with all their digits, and no finite result with an infinite intermediate value. Where the value of an
+infinite operand would be finite, as in 1/x, exp(-x) and tanh(x), the code tests whether the operand was
+finite. Results differ only below 1e-307, where the evaluator's exp is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 from dgsr.expressions.exports.identifiers import fresh, identifiers
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.evaluation import HIDDEN_OPERANDS, Functions, fold_numbers
+from dgsr.expressions.trees.infix import ATOM, NEGATION, PRODUCT, InfixWriter
 from dgsr.expressions.trees.simple_numbers import recognised
-from dgsr.expressions.trees.syntax import ATOM, NEGATION, POWER, PRODUCT, SUM, to_text
-from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_far, is_number, leaves, map_leaves, rename
+from dgsr.expressions.trees.syntax import to_text
+from dgsr.expressions.trees.trees import Tree, is_far, is_number, map_leaves, rename, variables_of
 from dgsr.expressions.trees.user_operators import OPERANDS, UserOperator
 
 # Significant digits of a constant in the comment of the exported code.
@@ -53,18 +55,15 @@ def write_source(
 ) -> SourceCode:
     """Write the parts of the function `name` of a tree whose variables are x1 .. xd.
 
-    Raises
-    ------
-    ValueError
-        If a user-defined operator has no form to export.
+    Raise ValueError if a user-defined operator has no form to export.
     """
     taken = {*language.reserved, name}
     arguments = identifiers(names, taken, language.is_c)
     tree = rename(tree, {f"x{i + 1}": argument for i, argument in enumerate(arguments)})
     folded = fold_numbers(tree, functions)
     writer = _Writer(language, functions, {*taken, *arguments})
-    value, _ = writer.text(folded, checks=True)
-    present = set(leaves(folded))
+    value, _ = writer.text(folded)
+    present = variables_of(folded)
     return SourceCode(
         arguments,
         [argument for argument in arguments if argument in present],
@@ -92,56 +91,53 @@ def _comment(tree: Tree, names: Sequence[str], arguments: Sequence[str]) -> list
     return [*lines, "Arguments, and the columns they stand for:", *renamed] if renamed else lines
 
 
-class _Writer:
-    """Writes one tree whose variables are identifiers of the language.
+class _Writer(InfixWriter):
+    """Writes one tree whose variables are identifiers of the language."""
 
-    Attributes
-    ----------
-    lines : dict of str to str
-        Names of the operands that need one, by their texts, in the order of computation.
-    checked : list of str
-        Names whose values must be finite.
-    """
+    regroups = False  # a*(b/c) may be finite where a*b is not
 
     def __init__(self, language: Language, functions: Functions, taken: Collection[str]) -> None:
         self.language = language
         self.functions = functions
         self.taken = set(taken)
-        self.lines: dict[str, str] = {}
-        self.checked: list[str] = []
+        self.lines: dict[str, str] = {}  # names of the operands that need one, by their texts, in order
+        self.checked: list[str] = []  # names whose values must be finite
+        self.checks = True  # whether operands are checked, as they are not within a user-defined operator
 
-    def text(self, tree: Tree, checks: bool) -> tuple[str, int]:
-        """Return the text and its precedence; `checks` is false in a user-defined operator."""
-        if isinstance(tree, str):
-            return tree, ATOM
-        if not isinstance(tree, tuple):
-            text = self.language.number(tree)
-            return text, NEGATION if text.startswith("-") else ATOM
-        name, children = tree[0], list(tree[1:])
-        if checks:
-            for place in HIDDEN_OPERANDS.get(name, ()):
-                children[place] = self._named(children[place], checks)
-                self._check(children[place])
-        if name in ("add", "sub"):
-            return self._sum(children[0], children[1], name == "sub", checks)
-        if name in ("mul", "div"):
-            # A product on the right keeps its parentheses: a*(b/c) may be finite where a*b is not.
-            left = self._within(children[0], PRODUCT, checks)
-            right = self._within(children[1], NEGATION, checks, no_minus=True)
-            return f"{left}{'*' if name == 'mul' else '/'}{right}", PRODUCT
-        if name == "neg":
-            return f"-{self._within(children[0], PRODUCT, checks, no_minus=True)}", NEGATION
-        if name == "pow" or name in WHOLE_POWERS:
-            return self._power(children[0], WHOLE_POWERS.get(name) or children[1], checks)
+    def leaf(self, leaf: Tree) -> tuple[str, int]:
+        text = leaf if isinstance(leaf, str) else self.language.number(leaf)
+        return text, NEGATION if text.startswith("-") else ATOM
+
+    def operands(self, tree: Tree) -> list[Tree]:
+        operands = list(tree[1:])
+        for place in HIDDEN_OPERANDS.get(tree[0], ()) if self.checks else ():
+            operands[place] = self._named(operands[place])
+            self._check(operands[place])
+        return operands
+
+    def power(self, base: Tree, exponent: Tree) -> tuple[str, int]:
+        if is_number(exponent) and 1 < exponent <= self.language.largest_product and exponent % 1 == 0:
+            return "*".join([self.within(self._named(base), ATOM)] * int(exponent)), PRODUCT
+        if self.language.pow == "**":
+            return super().power(base, exponent)
+        return self.language.pow.format(self.text(base)[0], self.text(exponent)[0]), ATOM
+
+    def call(self, name: str, operands: Sequence[Tree]) -> tuple[str, int]:
         if name in self.language.functions:
-            return self.language.functions[name].format(self.text(children[0], checks)[0]), ATOM
-        return self._users_own(self.functions[name], children)
+            return self.language.functions[name].format(self.text(operands[0])[0]), ATOM
+        return self._users_own(self.functions[name], operands)
 
-    def _named(self, tree: Tree, checks: bool) -> Tree:
+    def without_minus(self, tree: Tree) -> Tree | None:
+        if isinstance(tree, tuple) and tree[0] in ("mul", "div"):
+            first = self.without_minus(tree[1])
+            return None if first is None else (tree[0], first, tree[2])
+        return super().without_minus(tree)
+
+    def _named(self, tree: Tree) -> Tree:
         """Return a leaf for the tree: the tree itself if it is one, else the name of a new line."""
         if not isinstance(tree, tuple):
             return tree
-        text = self.text(tree, checks)[0]
+        text = self.text(tree)[0]
         if text not in self.lines:
             self.lines[text] = fresh("t", self.taken, start=1)
             self.taken.add(self.lines[text])
@@ -151,44 +147,14 @@ class _Writer:
         if isinstance(leaf, str) and leaf not in self.checked:
             self.checked.append(leaf)
 
-    def _within(self, tree: Tree, level: int, checks: bool, no_minus: bool = False) -> str:
-        text, precedence = self.text(tree, checks)
-        return f"({text})" if precedence < level or (no_minus and text.startswith("-")) else text
-
-    def _sum(self, left: Tree, right: Tree, minus: bool, checks: bool) -> tuple[str, int]:
-        first = self._within(left, SUM, checks)
-        positive = _without_minus(right)
-        if positive is not None:
-            right, minus = positive, not minus
-        second = self._within(right, PRODUCT, checks, no_minus=True)
-        return f"{first} {'-' if minus else '+'} {second}", SUM
-
-    def _power(self, base: Tree, exponent: Tree, checks: bool) -> tuple[str, int]:
-        if is_number(exponent) and 1 < exponent <= self.language.largest_product and exponent % 1 == 0:
-            factor = self._named(base, checks)
-            return "*".join([self._within(factor, ATOM, checks)] * int(exponent)), PRODUCT
-        if self.language.pow == "**":
-            return f"{self._within(base, ATOM, checks)}**{self._within(exponent, POWER, checks)}", POWER
-        return self.language.pow.format(self.text(base, checks)[0], self.text(exponent, checks)[0]), ATOM
-
-    def _users_own(self, operator: UserOperator, operands: list[Tree]) -> tuple[str, int]:
+    def _users_own(self, operator: UserOperator, operands: Sequence[Tree]) -> tuple[str, int]:
         # This is imported here, since most formulas need no sympy, which takes half a second to import.
         from dgsr.expressions.exports.symbolic import form_of
 
-        names = dict(zip(OPERANDS, [self._named(operand, True) for operand in operands]))
+        names = dict(zip(OPERANDS, map(self._named, operands)))
         for leaf in names.values():
             self._check(leaf)
         form = map_leaves(form_of(operator), lambda leaf: names[leaf] if isinstance(leaf, str) else leaf)
-        return self.text(fold_numbers(form), False)
-
-
-def _without_minus(tree: Tree) -> Tree | None:
-    """Return the negative of a tree that starts with a minus; None for other trees."""
-    if is_number(tree):
-        return -tree if tree < 0 else None
-    if isinstance(tree, tuple) and tree[0] == "neg":
-        return tree[1]
-    if isinstance(tree, tuple) and tree[0] in ("mul", "div"):
-        first = _without_minus(tree[1])
-        return None if first is None else (tree[0], first, tree[2])
-    return None
+        within = copy(self)  # it has the same lines
+        within.checks = False
+        return within.text(fold_numbers(form))

@@ -5,23 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from fractions import Fraction
-from functools import cmp_to_key
+from functools import cmp_to_key, reduce
 from numbers import Integral, Real
 from typing import Any
 
 import sympy
 
 from dgsr.expressions.trees.evaluation import ARITHMETIC, Functions, evaluate, fold_numbers
-from dgsr.expressions.trees.trees import ALIASES, FUNCTIONS, SHORT_NAMES, WHOLE_POWERS, Tree, as_float, leaves
+from dgsr.expressions.trees.trees import (
+    ALIASES,
+    FUNCTIONS,
+    SHORT_NAMES,
+    WHOLE_POWERS,
+    Tree,
+    as_float,
+    variables_of,
+)
 from dgsr.expressions.trees.user_operators import OPERANDS, UserOperator
 
 
 def to_sympy(
-    tree: Tree,
-    symbols: Mapping[str, sympy.Symbol] | None = None,
-    functions: Functions | None = None,
+    tree: Tree, symbols: Mapping[str, sympy.Symbol] | None = None, functions: Functions | None = None
 ) -> sympy.Expr:
-    """Build the sympy expression of a tree.
+    """Build the sympy expression of a tree, with sympy's automatic evaluation, so that x1/x1 is 1.
+
+    Integers and fractions stay exact; a float has the digits that identify it among floats. A formula with a
+    part that is infinite or undefined everywhere, such as x1/0, or with a number that float64 cannot hold, is
+    NaN, as in `predict`. A power that sympy would multiply out to thousands of digits stays a power.
 
     Parameters
     ----------
@@ -30,21 +40,12 @@ def to_sympy(
         Symbols with the variables' names by default.
     functions : mapping of str to UserOperator, optional
         User-defined operators; other unknown operators become undefined functions.
-
-    Returns
-    -------
-    sympy.Expr
-        The formula after sympy's automatic evaluation, so that x1/x1 is 1. Integers and fractions stay exact;
-        a float has the digits that identify it among floats. A formula with a part that is infinite or
-        undefined everywhere, such as x1/0, or with a number that float64 cannot hold, is NaN, as in
-        `predict`. A power that sympy would multiply out to thousands of digits stays a power.
     """
     builder = _Builder(symbols, functions or {})
     return builder.restored(builder.build(tree))
 
 
-# Longest integer, in bits, to which a power may be multiplied out. Python refuses to print integers of 4300
-# digits, and sympy adds up the exponents of a product before it multiplies.
+# Longest integer, in bits, to which a power may be multiplied out; Python refuses to print 4300 digits.
 _MAX_POWER_BITS = 2**12
 # Longest numerator or denominator, in bits, of an exact number.
 _MAX_BITS = 2**13
@@ -73,9 +74,9 @@ def placeholder(n: int) -> sympy.Dummy:
 class _Builder:
     """Builds one expression at a bounded cost.
 
-    For every function and power, sympy examines whether the operands are real, positive, integer and so on.
-    It expands them for this, which takes forever for a few nested ones. So parts of the operands are hidden
-    behind placeholders, which are symbols that `restored` replaces without evaluation.
+    For every function and power, sympy examines whether the operands are real, positive, integer and so on,
+    for which it expands them. This takes forever for a few nested ones, so parts of the operands are hidden
+    behind placeholders: symbols that `restored` replaces without evaluation.
     """
 
     def __init__(self, symbols: Mapping[str, sympy.Symbol] | None, functions: Functions) -> None:
@@ -238,27 +239,17 @@ def _bounded(expression: sympy.Expr) -> sympy.Expr:
 
 def _power_bits(base: sympy.Expr, exponent: sympy.Expr) -> int:
     """Return an upper bound on the bits of the integers that sympy computes for a power."""
-    return _bits(base) * max((int(abs(number)) for number in _rationals(exponent)), default=0)
+    return _bits(base) * max((int(abs(number)) for number in exponent.atoms(sympy.Rational)), default=0)
 
 
 def _bits(expression: sympy.Expr) -> int:
     """Return the bits of the longest numerator or denominator; 0 if all are 1, whose powers are 1."""
-    largest = max((max(abs(number.p), number.q) for number in _rationals(expression)), default=1)
+    largest = max((max(abs(number.p), number.q) for number in expression.atoms(sympy.Rational)), default=1)
     return largest.bit_length() if largest > 1 else 0
 
 
-def _rationals(expression: sympy.Expr) -> set[sympy.Rational]:
-    return expression.atoms(sympy.Rational)
-
-
 def from_sympy(expression: sympy.Expr) -> Tree:
-    """Return the tree of a sympy expression.
-
-    Raises
-    ------
-    ValueError
-        If the grammar lacks a part, such as the imaginary unit.
-    """
+    """Return the tree of a sympy expression; ValueError if the grammar lacks a part, such as sympy.I."""
     if expression.is_Symbol:
         return expression.name
     if expression.is_Rational:
@@ -273,10 +264,7 @@ def from_sympy(expression: sympy.Expr) -> Tree:
         return ("exp", 1)
     if expression.is_Add or expression.is_Mul:
         name = "add" if expression.is_Add else "mul"
-        first, *rest = [from_sympy(argument) for argument in expression.args]
-        for child in rest:
-            first = (name, first, child)
-        return first
+        return reduce(lambda left, right: (name, left, right), map(from_sympy, expression.args))
     if expression.is_Pow:
         return ("pow", from_sympy(expression.base), from_sympy(expression.exp))
     name = type(expression).__name__.lower()
@@ -289,10 +277,7 @@ def from_sympy(expression: sympy.Expr) -> Tree:
 def form_of(operator: UserOperator) -> Tree:
     """Return the tree of a user-defined operator, its variables named as in `OPERANDS`.
 
-    Raises
-    ------
-    ValueError
-        If the operator has no sympy form, or its form has functions that cannot be exported.
+    ValueError if the operator has no sympy form, or its form has functions that cannot be exported.
     """
     if operator.sympy is None:
         raise ValueError(
@@ -301,14 +286,12 @@ def form_of(operator: UserOperator) -> Tree:
         )
     names = OPERANDS[: operator.arity]
     try:
-        form = operator.to_sympy(*map(sympy.Symbol, names))
-        tree = from_sympy(_expression_of(form))
+        tree = from_sympy(_expression_of(operator.to_sympy(*map(sympy.Symbol, names))))
     except ValueError as error:
         raise ValueError(
             f"Operator {operator.name!r} cannot be exported by its sympy form: {error}"
         ) from error
-    strange = sorted({leaf for leaf in leaves(tree) if isinstance(leaf, str)} - set(names))
-    if strange:
+    if strange := sorted(variables_of(tree) - set(names)):
         raise ValueError(
             f"Operator {operator.name!r} cannot be exported: its sympy form has the symbols "
             f"{', '.join(strange)}; write numbers in their place."

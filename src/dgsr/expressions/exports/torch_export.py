@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import tree_of_tokens
 from dgsr.expressions.trees.evaluation import ARITHMETIC, HIDDEN_OPERANDS
-from dgsr.expressions.trees.trees import COMMON_FUNCTIONS, Tree
+from dgsr.expressions.trees.trees import COMMON_FUNCTIONS, Tree, nodes
 from dgsr.expressions.trees.user_operators import OPERANDS
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -69,12 +69,14 @@ class FormulaModule(nn.Module):
         with_constants: Callable[[np.ndarray], Any],
     ) -> None:
         super().__init__()
-        self._variables = {f"x{i + 1}": i for i in range(library.n_variables)}
+        self._variables = {name: i for i, name in enumerate(library.variable_names)}
         self._tree = tree_of_tokens(library, tokens, [_Constant(i) for i in range(len(constants))])
         self._with_constants = with_constants
         self._forms = _forms(library, tokens)
         self.constants = nn.Parameter(torch.tensor(constants, dtype=torch.float64))
-        self._fixed = {place for place in _exponents(self._tree) if constants[place] % 1 == 0}
+        exponents = [node[2] for node in nodes(self._tree) if node[0] == "pow"]
+        places = [exponent.place for exponent in exponents if isinstance(exponent, _Constant)]
+        self._fixed = {place for place in places if constants[place] % 1 == 0}
 
     def forward(self, X: Tensor) -> Tensor:
         """Predict.
@@ -82,16 +84,12 @@ class FormulaModule(nn.Module):
         Parameters
         ----------
         X : Tensor of shape (n_samples, n_features)
+            ValueError if it has another number of dimensions, or fewer columns than the equation uses.
 
         Returns
         -------
         Tensor of shape (n_samples,)
             Not finite where the equation is undefined.
-
-        Raises
-        ------
-        ValueError
-            If `X` has another number of dimensions, or fewer columns than the equation uses.
         """
         if X.ndim != 2:
             raise ValueError(f"X has {X.ndim} dimensions; give (n_samples, n_features).")
@@ -140,16 +138,6 @@ def _forms(library: Library, tokens: np.ndarray) -> dict[str, Tree]:
     from dgsr.expressions.exports.symbolic import form_of
 
     return {name: form_of(library.functions[name]) for name in used}
-
-
-def _exponents(tree: Tree) -> set[int]:
-    """Return the indices of the constants that are exponents of ``pow``."""
-    if not isinstance(tree, tuple):
-        return set()
-    found = set().union(*map(_exponents, tree[1:]))
-    if tree[0] == "pow" and isinstance(tree[2], _Constant):
-        found.add(tree[2].place)
-    return found
 
 
 def _form_value(tree: Tree, operands: Mapping[str, Tensor]) -> Any:

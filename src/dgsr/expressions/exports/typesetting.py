@@ -7,7 +7,7 @@ import math
 import re
 import unicodedata
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sympy
@@ -20,7 +20,7 @@ from sympy.printing.printer import Printer
 from dgsr.expressions.exports.identifiers import spelled
 from dgsr.expressions.exports.symbolic import placeholder, rebuilt, to_sympy
 from dgsr.expressions.trees.evaluation import Functions
-from dgsr.expressions.trees.trees import Tree, is_far, is_number, leaves, rewritten
+from dgsr.expressions.trees.trees import Tree, is_far, is_number, rewritten, variables_of
 
 # Significant digits of a float.
 _DIGITS = 5
@@ -33,29 +33,19 @@ _LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|
 _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
 
 
-class _Distance(NamedTuple):
-    """The difference of a column and a large number, x - 1700000000, which sympy would distribute."""
-
-    first: sympy.Symbol | str  # a column, or a number with its sign
-    sign: str
-    second: sympy.Symbol | str  # a column, or a number without its sign
-
-
 def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, Any]]:
     """Return a tree in sympy with placeholders, and the part that each of them represents."""
     shown: dict[Any, Any] = {}
-    symbols: dict[str, sympy.Symbol] = {
-        leaf: sympy.Symbol(leaf) for leaf in leaves(tree) if isinstance(leaf, str)
-    }
+    symbols: dict[str, sympy.Symbol] = {name: sympy.Symbol(name) for name in variables_of(tree)}
 
     def hidden(node: Tree) -> Tree:
         if node[0] != "sub":
             return node
         first, second = node[1:]
         if isinstance(first, str) and is_number(second) and is_far(second):
-            distance = _Distance(symbols[first], "+" if second < 0 else "-", _written_out(abs(second)))
+            distance = symbols[first], "+" if second < 0 else "-", _written_out(abs(second))
         elif is_number(first) and is_far(first) and isinstance(second, str):
-            distance = _Distance(_written_out(first), "-", symbols[second])
+            distance = _written_out(first), "-", symbols[second]
         else:
             return node
         name = f"{first} - {second}"
@@ -63,6 +53,7 @@ def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, A
         shown[symbols[name]] = distance
         return name
 
+    # sympy would distribute over the difference of a column and a large number, x - 1700000000.
     expression = to_sympy(rewritten(tree, hidden), symbols, functions)
     return _with_placeholders(expression, shown), shown
 
@@ -79,9 +70,9 @@ def to_mathml(tree: Tree, functions: Functions) -> str:
     The text is ASCII, and floats have 5 digits. Names are printed literally and escaped; Greek letters and
     indices are typeset.
     """
-    # Adjacent words would read as one word.
     expression, shown = _prepared(tree, functions)
-    has_words = any(isinstance(leaf, str) and not _is_letter(_latin(leaf)) for leaf in leaves(tree))
+    # Adjacent words would read as one word.
+    has_words = not all(_is_letter(_latin(name)) for name in variables_of(tree))
     text = _MathmlPrinter(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
     text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
     text = text.replace("&ExponentialE;", "e")  # few fonts have the double-struck letter of this entity
@@ -131,17 +122,15 @@ class _Restoring(Printer):
 
     def _print_Dummy(self, symbol):
         part = self.shown.get(symbol, symbol)
-        if isinstance(part, _Distance):
+        if isinstance(part, tuple):  # the parts of a difference, in which texts are numbers and signs
             return self._print_distance(part)
         return self._print_Symbol(symbol) if part is symbol else self._print(part)
 
 
 class _LatexPrinter(_Restoring, LatexPrinter):
     def _print_distance(self, distance):
-        first, second = (
-            part if isinstance(part, str) else self._print(part) for part in (distance.first, distance.second)
-        )
-        return rf"\left({first} {distance.sign} {second}\right)"
+        shown = [part if isinstance(part, str) else self._print(part) for part in distance]
+        return rf"\left({' '.join(shown)}\right)"
 
     def _print_Float(self, number):
         return super()._print_Float(sympy.Float(number, _DIGITS))
@@ -174,38 +163,30 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
         return self._print(expr.args[0])
 
     def _print_distance(self, distance):
-        row = self.dom.createElement("mrow")
-        row.appendChild(self._element("mo", "("))
-        for part in distance:
-            if isinstance(part, str):
-                part = self._element("mo" if part in "+-" else "mn", part)
-            else:
-                part = self._print(part)
+        return self._row(self._element("mo", "("), *map(self._part, distance), self._element("mo", ")"))
+
+    def _part(self, part):
+        if not isinstance(part, str):
+            return self._print(part)
+        return self._element("mo" if part in "+-" else "mn", part)
+
+    def _row(self, *parts, name="mrow"):
+        row = self.dom.createElement(name)
+        for part in parts:
             row.appendChild(part)
-        row.appendChild(self._element("mo", ")"))
         return row
 
     def _print_Float(self, number):
         mantissa, _, exponent = _shortened(number).partition("e")
         if not exponent:
             return self._element("mn", mantissa)
-        power = self.dom.createElement("msup")
-        power.appendChild(self._element("mn", "10"))
-        power.appendChild(self._element("mn", str(int(exponent))))
-        row = self.dom.createElement("mrow")
-        row.appendChild(self._element("mn", mantissa))
-        row.appendChild(self._element("mo", "\N{MULTIPLICATION SIGN}"))
-        row.appendChild(power)
-        return row
+        power = self._row(self._element("mn", "10"), self._element("mn", str(int(exponent))), name="msup")
+        return self._row(self._element("mn", mantissa), self._element("mo", "\N{MULTIPLICATION SIGN}"), power)
 
     def parenthesize(self, item, level, strict=False):
         # sympy has no parentheses in (2*10^-7)^x, since it treats every number as an atom.
         if item.is_Float and level >= PRECEDENCE["Pow"] and "e" in _shortened(item):
-            brackets = self.dom.createElement("mrow")
-            brackets.appendChild(self._element("mo", "("))
-            brackets.appendChild(self._print(item))
-            brackets.appendChild(self._element("mo", ")"))
-            return brackets
+            return self._row(self._element("mo", "("), self._print(item), self._element("mo", ")"))
         return super().parenthesize(item, level, strict)
 
     def emptyPrinter(self, expr):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +22,16 @@ from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import map_leaves
 
-# Values put in place of the free numbers of a text; they are not simple, so that no rewriting removes them.
+# Values in place of the free numbers of a text; they are not simple, so that no rewriting removes them.
+_LETTERS = re.compile(r"\b[abc]\b")
 _PLACEHOLDERS = {"a": 0.7312, "b": 1.9183, "c": 2.4471}
-# Simple exponents, which skeletons have literally, in place of a free one: 1/(3 + x)**2 is a shifted power
-# law, too.
+# Simple exponents in place of a free one, which skeletons have literally: 1/(3 + x)**2 is a shifted power
+# law.
 _EXPONENTS = ("-3", "-2", "-3/2", "-1", "-1/2", "1/2", "3/2", "2", "3")
+
+
+#: Tokens, and for every constant its value or its letter.
+FormProgram = tuple[tuple[int, ...], tuple[str | float, ...]]
 
 
 class CommonForm(NamedTuple):
@@ -41,8 +47,7 @@ class CommonForm(NamedTuple):
         How frequent the form is, relative to others.
     placements : tuple of str
         The ways in which people write it, the most customary first, as placements of
-        `dgsr.expressions.rewriting.merging`: the last term of the denominator has no factor (``"leading"``),
-        or the number in the denominator is 1 (``"number"``). Empty for a form that people write in many ways.
+        `dgsr.expressions.rewriting.merging`; empty for a form that people write in many ways.
     """
 
     name: str
@@ -58,31 +63,20 @@ class CommonForm(NamedTuple):
     @property
     def n_numbers(self) -> int:
         """How many free numbers it has besides scale and offset."""
-        return len(set(self._letters))
+        return len(set(_LETTERS.findall(self.text)))
 
     @property
     def n_copies(self) -> int:
         """How many further occurrences its free numbers have, as the exponent of Hill's law occurs twice."""
-        return len(self._letters) - self.n_numbers
+        return len(_LETTERS.findall(self.text)) - self.n_numbers
 
-    @property
-    def _letters(self) -> list[str]:
-        return re.findall(r"\b[abc]\b", self.text)
-
-    def program(
-        self, library: Library, column: int
-    ) -> tuple[tuple[int, ...], tuple[str | float, ...]] | None:
-        """Return its tokens, with the token `column` for x, and for every constant its value or its letter.
-
-        The result is None where the library lacks an operator.
-        """
+    def program(self, library: Library, column: int) -> FormProgram | None:
+        """Return its program, with the token `column` for x; None where the library lacks an operator."""
         return _program(self.text, library, column)
 
 
 @lru_cache(maxsize=4096)
-def _program(
-    text: str, library: Library, column: int
-) -> tuple[tuple[int, ...], tuple[str | float, ...]] | None:
+def _program(text: str, library: Library, column: int) -> FormProgram | None:
     """Return the program of a form; see `CommonForm.program`."""
     values = {**_PLACEHOLDERS, "x": library.tokens[column].name}
     tree = map_leaves(parse(text), lambda leaf: values.get(leaf, leaf))
@@ -94,12 +88,11 @@ def _program(
     return tuple(tokens.tolist()), tuple(letters.get(value, value) for value in constants.tolist())
 
 
-# Relative frequencies of forms, which are judgements: no corpus was counted.
-# Weight of the most frequent forms: 2 bits fewer than for the ordinary ones.
+# Relative frequencies of forms, which are judgements: no corpus was counted. Of the most frequent ones:
 COMMON = 16.0
-# Weight of ordinary forms.
+# Of ordinary forms: 2 bits more than for these.
 USUAL = 4.0
-# Weight of rare forms: 3 bits more than for the ordinary ones.
+# Of rare forms: 3 bits more than for ordinary ones.
 RARE = 0.5
 
 #: The forms, without scale and offset.
@@ -157,20 +150,11 @@ _TOTAL = sum(form.weight for form in COMMON_FORMS)
 
 
 class NamedPart(NamedTuple):
-    """A subprogram that has a common form of one column.
-
-    Parameters
-    ----------
-    form : CommonForm
-    column : int
-        The token of the column.
-    bits : float
-        The bits that identify the form, and the simple exponent where it replaces a free one.
-    """
+    """A subprogram that has a common form of one column."""
 
     form: CommonForm
-    column: int
-    bits: float
+    column: int  # the token of the column
+    bits: float  # those that identify the form, and the simple exponent where it replaces a free one
 
 
 def named_parts(
@@ -188,17 +172,13 @@ def outermost_named(
     library: Library, tokens: Sequence[int], constants: Sequence[float]
 ) -> Iterator[NamedPart]:
     """Yield the parts of a program that have a common form and lie within no other such part."""
-    named, at = named_parts(library, tokens, constants), 0
-    while at < len(tokens):
-        part = named[at]
-        if part is None:
-            at += 1
-            continue
-        yield part
-        n_open = 1
-        while n_open:  # to the end of the subprogram
-            n_open += library.tokens[tokens[at]].arity - 1
-            at += 1
+    n_open = 0  # subprograms that are left of the last part
+    for token, part in zip(tokens, named_parts(library, tokens, constants)):
+        if not n_open and part is not None:
+            yield part
+            n_open = 1
+        if n_open:
+            n_open += library.tokens[token].arity - 1
 
 
 @cache
@@ -218,10 +198,8 @@ def _known() -> dict[Skeleton, tuple[CommonForm, float]]:
 
     for form in COMMON_FORMS:
         learn(form, form.text, form.bits)
-    for form in COMMON_FORMS:
-        for letter in _PLACEHOLDERS:
-            if f"**{letter}" in form.text:
-                for exponent in _EXPONENTS:
-                    text = form.text.replace(f"**{letter}", f"**({exponent})")
-                    learn(form, text, form.bits + float(np.log2(len(_EXPONENTS))))
+    for form, letter, exponent in product(COMMON_FORMS, _PLACEHOLDERS, _EXPONENTS):
+        text = form.text.replace(f"**{letter}", f"**({exponent})")
+        if text != form.text:
+            learn(form, text, form.bits + float(np.log2(len(_EXPONENTS))))
     return found

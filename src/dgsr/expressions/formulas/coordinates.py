@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -10,18 +11,16 @@ import numpy as np
 
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.programs.translation import places_of_constants, to_program
+from dgsr.expressions.programs.translation import places_of_constants
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.trees import Tree, map_leaves
 
-# Root mean square of a column below which it is divided by a power of ten. Others keep their scale, so that
-# sin(x1) keeps its meaning.
+# Root mean square of a column below which it is divided by a power of ten.
 _SMALLEST_SCALE = 1e-3
 # Root mean square of a column above which it is divided by a power of ten.
 _LARGEST_SCALE = 1e3
-# Range of a column, relative to its values, up to which it is measured from a round number near them, since
-# no function of the column itself is distinguishable from a parabola there. With 0.01, x1*x2 with
-# temperatures of 300 to 302 became 301*x2.
+# Range of a column, relative to its values, up to which it is measured from a round number near them. With
+# 0.01, x1*x2 with temperatures of 300 to 302 became 301*x2.
 _NARROW = 1e-3
 # Smallest and largest value of a column that may hold years.
 _YEARS = (1500.0, 2200.0)
@@ -43,18 +42,11 @@ class Coordinates(NamedTuple):
     def of(cls, X: np.ndarray, with_scales: bool = True, with_origins: bool = True) -> Coordinates:
         """Return the coordinates in which the columns of `X` (n_rows, n_features) are of moderate size.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        with_scales : bool
-            Whether scales may differ from 1.
-        with_origins : bool
-            Whether origins may differ from 0.
+        Without `with_scales` all scales are 1, and without `with_origins` all origins are 0.
         """
-        zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        origins = np.array([_origin(column) for column in X.T]) if with_origins else zeros
+        origins = np.array([_origin(column) if with_origins else 0.0 for column in X.T])
         measured = (column - origin if origin else column for column, origin in zip(X.T, origins))
-        return cls(origins, np.array([_scale(column) for column in measured]) if with_scales else ones)
+        return cls(origins, np.array([_scale(column) if with_scales else 1.0 for column in measured]))
 
     def from_origins(self, columns: np.ndarray) -> np.ndarray:
         """Return x - origins for columns x of shape (n_features, n_rows)."""
@@ -70,22 +62,22 @@ class Coordinates(NamedTuple):
 
     def written(self, expression: Expression) -> Expression:
         """Return an expression of z as one of x, its form unchanged."""
-        return self.with_origins(_substituted(expression, unscaled(expression.tree, self.scales)))
+        return self.with_origins(
+            Expression.from_tree(unscaled(expression.tree, self.scales), expression.library)
+        )
 
     def with_origins(self, expression: Expression) -> Expression:
         """Return an expression of x - origins as one of x, its form unchanged."""
         if not self.origins.any():
             return expression
-        shifted = _differences(self.origins)
-        return _substituted(expression, map_leaves(expression.tree, lambda leaf: shifted.get(leaf, leaf)))
+        return Expression.from_tree(_shifted(expression.tree, self.origins), expression.library)
 
     def read(self, expression: Expression) -> Expression:
         """Return an expression of x as one of z; numbers next to an origin are merged with it."""
         tree = expression.tree
         if self.origins.any():
-            shifted = _differences(-self.origins)
-            tree = tidy(map_leaves(tree, lambda leaf: shifted.get(leaf, leaf)))
-        return _substituted(expression, unscaled(tree, 1.0 / self.scales))
+            tree = tidy(_shifted(tree, -self.origins))
+        return Expression.from_tree(unscaled(tree, 1.0 / self.scales), expression.library)
 
     def suit(self, X: np.ndarray) -> bool:
         """Return whether the columns of `X` (n_rows, n_features) that have an origin lie near it."""
@@ -101,16 +93,9 @@ def can_have_origins(library: Library) -> bool:
 
 
 def are_origins(expression: Expression, columns: np.ndarray) -> np.ndarray:
-    """Return which constants of an expression are origins of columns that hardly vary.
+    """Return which constants of an expression are origins of columns that hardly vary, (n_constants,), bool.
 
-    Parameters
-    ----------
-    expression : Expression
-    columns : ndarray of shape (n_features, n_rows)
-
-    Returns
-    -------
-    ndarray of shape (n_constants,), bool
+    `columns` has the shape (n_features, n_rows).
     """
     return np.array([is_origin for _, is_origin in _constants(expression, columns)], dtype=bool)
 
@@ -132,9 +117,8 @@ def without_origins(expression: Expression, columns: np.ndarray) -> Expression:
     if not places:
         return expression
     left_out = [*places, *(place - 2 for place in places)]  # in prefix order: sub, column, number
-    tokens = np.delete(np.asarray(expression.tokens), left_out)
     kept = [not is_origin for _, is_origin in constants]
-    return Expression(expression.library, tokens, np.asarray(expression.constants)[kept])
+    return Expression(expression.library, np.delete(expression.tokens, left_out), expression.constants[kept])
 
 
 def _constants(expression: Expression, columns: np.ndarray) -> list[tuple[int, bool]]:
@@ -157,26 +141,22 @@ def _is_origin(number: float, column: np.ndarray) -> bool:
 
 def unscaled(tree: Tree, scales: np.ndarray) -> Tree:
     """Return the tree with x_i / s_i in place of every x_i whose scale s_i is not 1."""
-    scaled = {
-        f"x{i + 1}": ("mul", 1 / Fraction(repr(float(scale))), f"x{i + 1}")
-        for i, scale in enumerate(scales)
-        if scale != 1
+    return _replaced(tree, scales, 1.0, lambda x, scale: ("mul", 1 / scale, x))
+
+
+def _shifted(tree: Tree, origins: np.ndarray) -> Tree:
+    """Return the tree with x_i - o_i in place of every x_i whose origin o_i is not 0."""
+    return _replaced(tree, origins, 0.0, lambda x, origin: ("sub", x, origin))
+
+
+def _replaced(tree: Tree, numbers: np.ndarray, idle: float, write: Callable[[str, Fraction], Tree]) -> Tree:
+    """Return the tree with every variable replaced by what `write` makes of it and its number."""
+    new = {
+        f"x{i + 1}": write(f"x{i + 1}", Fraction(repr(number)))
+        for i, number in enumerate(numbers.tolist())
+        if number != idle
     }
-    return map_leaves(tree, lambda leaf: scaled.get(leaf, leaf) if isinstance(leaf, str) else leaf)
-
-
-def _differences(origins: np.ndarray) -> dict[Tree, Tree]:
-    """Return the tree of x_i - o_i for every variable x_i whose origin o_i is not 0."""
-    return {
-        f"x{i + 1}": ("sub", f"x{i + 1}", Fraction(repr(float(origin))))
-        for i, origin in enumerate(origins)
-        if origin != 0
-    }
-
-
-def _substituted(expression: Expression, tree: Tree) -> Expression:
-    tokens, constants = to_program(tree, expression.library)
-    return Expression(expression.library, tokens, constants)
+    return map_leaves(tree, lambda leaf: new.get(leaf, leaf) if isinstance(leaf, str) else leaf)
 
 
 def _are_years(column: np.ndarray) -> bool:

@@ -13,18 +13,17 @@ from dgsr.expressions.formulas.common_forms import named_parts
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints, Grammar
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.programs.translation import are_terms, to_program
+from dgsr.expressions.programs.translation import are_terms
 from dgsr.expressions.rewriting.angles import with_angles
 from dgsr.expressions.trees.simple_numbers import cost
 from dgsr.kernels.pair_counts import pair_sums
 
 # Share of the prior's counts of pairs in the weights of libraries with constants. With 0.5 evolution found
-# 50, 59 and 47 of three sets of 84 equations, with 0 it found 46, 58 and 39.
+# 50, 59 and 47 of three sets of 84 equations, with 0 46, 58 and 39.
 _COUNTED = 0.5
 # Bits of one decimal digit.
 _BITS_OF_DIGIT = float(np.log2(10.0))
-# Bits for the statement that a formula has a common form, which one in four has (2), and for whether it has
-# an offset (1).
+# Bits to say that a formula has a common form, which one in four has (2), and whether it has an offset (1).
 _BITS_OF_NAMING = 3.0
 # Bits for the order of magnitude of each number of such a formula, besides its digits. With 1 bit NIST's
 # Misra tables got a constant too many, with 2.5 Rat42 was lost.
@@ -40,10 +39,9 @@ def description_length(expression: Expression) -> float:
     parent in the equations of the prior, times the ratio of its complexity to the default
     (`Library.with_complexities`). A formula that has a common form of one column
     (`dgsr.expressions.formulas.common_forms`) takes the bits of naming form and column, where these are
-    fewer. For sqrt(1 - u**2) the bits of cos(arcsin(u)) count, which is the same function
-    (`dgsr.expressions.rewriting.angles`). `dgsr.expressions.trees.simple_numbers` counts the digits of a
-    number: 1 has none, 0.25 and 1/3 have few, 0.2537 has four. A formula that is a number has no structure
-    and takes fewer bits than any column; what it claims about the table is paid besides
+    fewer, and one with sqrt(1 - u**2) the bits of cos(arcsin(u)), where these are.
+    `dgsr.expressions.trees.simple_numbers` counts digits: 1 has none, 0.25 and 1/3 have few, 0.2537 has four.
+    A formula that is a number has no structure; what it claims about the table is paid besides
     (`dgsr.pareto.judging.length_on`).
 
     Examples
@@ -60,10 +58,8 @@ def description_length(expression: Expression) -> float:
     ----------
     Rissanen, 1978 (minimum description length).
     """
-    shortest = _bits(expression)
-    if (angles := _in_angles(expression)) is not None:
-        shortest = min(shortest, _bits(angles))
-    return shortest
+    angles = _in_angles(expression)
+    return _bits(expression) if angles is None else min(_bits(expression), _bits(angles))
 
 
 def _bits(expression: Expression) -> float:
@@ -97,27 +93,18 @@ def _bits_of_digits(numbers: Iterable[float]) -> float:
 def _in_angles(expression: Expression) -> Expression | None:
     """Return the formula with its roots of 1 - u**2 as cosines of arcsines, or None where it has none."""
     library = expression.library
-    if not {"sqrt", "cos", "arcsin"} <= library.index.keys():
-        return None
-    if library.index["sqrt"] not in expression.tokens:
+    has_them = {"sqrt", "cos", "arcsin"} <= library.index.keys()
+    if not has_them or library.index["sqrt"] not in expression.tokens:
         return None
     tree = expression.with_feature_names(None).tree
     angles = with_angles(tree)
-    return None if angles == tree else Expression(library, *to_program(angles, library))
+    return None if angles == tree else Expression.from_tree(angles, library)
 
 
 def structure_bits(library: Library, tokens: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the bits of the structure of programs, with 7 bits for the digits of every constant.
+    """Return the bits of the structure of programs, shape (n_programs,), with 7 bits for every constant.
 
-    Parameters
-    ----------
-    library : Library
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-
-    Returns
-    -------
-    ndarray of shape (n_programs,)
+    `tokens` has the shape (n_programs, max_length), `lengths` (n_programs,).
     """
     return pair_sums(tokens, lengths, library.table.arity, _bits_of_tokens(library))
 
@@ -141,20 +128,10 @@ def _bits_of_tokens(library: Library) -> np.ndarray:
 def usual_weights(grammar: Grammar, library: Library) -> np.ndarray:
     """Return the probabilities of tokens under their parents, by which random programs are drawn, too.
 
-    The weights sum to 1 under every parent. In a library with constants they are the mean of the tokens'
-    own weights and of the shares that the tokens have under their parent in the equations of the prior. So
-    the share of operators does not shrink in a table of many columns, and products and quotients occur
-    where they do in laws.
-
-    Parameters
-    ----------
-    grammar : Grammar
-        The weights of the tokens.
-    library : Library
-
-    Returns
-    -------
-    ndarray of shape (n_tokens + 1, n_tokens)
+    The weights (n_tokens + 1, n_tokens) sum to 1 under every parent. In a library with constants they are the
+    mean of the tokens' own weights, those of `grammar`, and of the shares that the tokens have under their
+    parent in the equations of the prior. So the share of operators does not shrink in a table of many
+    columns, and products and quotients occur where they do in laws.
     """
     may_occur = (grammar.arity > 0) | grammar.is_variable | grammar.is_constant
     weights = grammar.weight * may_occur

@@ -95,9 +95,15 @@ class Expression:
         """
         names = _names(library, feature_names)
         tree = syntax.parse(text, names, library.functions)
-        tree = rename(tree, dict(zip(names, _default_names(library))))
-        tokens, constants = to_program(tree, library)
-        return cls(library, tokens, constants, feature_names)
+        tree = rename(tree, dict(zip(names, library.variable_names)))
+        return cls.from_tree(tree, library, feature_names)
+
+    @classmethod
+    def from_tree(
+        cls, tree: Tree, library: Library, feature_names: Sequence[str] | None = None
+    ) -> Expression:
+        """Return the formula of a tree over x1 .. xd; ValueError if the library lacks tokens for it."""
+        return cls(library, *to_program(tree, library), feature_names)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Predict.
@@ -139,9 +145,8 @@ class Expression:
         """Return the equation with its constants rounded to `digits` significant digits.
 
         A number with a few more digits, such as 1013.25, keeps them. A large number keeps all digits before
-        the decimal point and one more, since the rest of the formula may be small in comparison. An origin
-        of a column, as in x - 1700012345, keeps twelve digits, since the difference may be smaller than the
-        digits that would be dropped.
+        the decimal point and one more, and an origin of a column, as in x - 1700012345, twelve digits, since
+        the rest of the formula may be small in comparison.
         """
         constants = self.constants.tolist()
         columns = (column for _, column in places_of_constants(self.library, self.tokens))
@@ -165,14 +170,13 @@ class Expression:
     def common_forms(self) -> tuple[tuple[str, str], ...]:
         """Names of the common forms of single columns that the formula has, each with its column.
 
-        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten. Parts within a part that has a common form
-        are not examined.
+        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten. Parts within such a part are not examined.
         """
         if not self.library.has_constants:
             return ()
-        named = dict(zip(_default_names(self.library), self.feature_names))
+        first = self.library.first_variable
         return tuple(
-            (part.form.name, named[self.library.tokens[part.column].name])
+            (part.form.name, self.feature_names[part.column - first])
             for part in outermost_named(self.library, self.tokens.tolist(), self.constants.tolist())
             if part.form.name
         )
@@ -180,7 +184,7 @@ class Expression:
     @cached_property
     def tree(self) -> Tree:
         """The syntax tree, its variables named by `feature_names`."""
-        return rename(self._tree, dict(zip(_default_names(self.library), self.feature_names)))
+        return rename(self._tree, dict(zip(self.library.variable_names, self.feature_names)))
 
     @cached_property
     def text(self) -> str:
@@ -234,43 +238,22 @@ class Expression:
     def to_jax(self, name: str = "formula") -> str:
         """Return the source text of a Python module that needs only jax, for ``jax.jit`` and ``jax.grad``.
 
-        Parameters
-        ----------
-        name : str
-            Name of the module's one function, whose arguments are the same as in `to_python`. It computes
-            with jax floats, which have 32 bits unless ``jax_enable_x64`` is set.
-
-        Raises
-        ------
-        ValueError
-            If `name` is no identifier of Python or a reserved one, or the formula has a user-defined operator
-            without sympy form.
+        The parameter and the errors are those of `to_python`. The function computes with jax floats, which
+        have 32 bits unless ``jax_enable_x64`` is set.
         """
         return to_jax(self._tree, self.feature_names, self.library.functions, name)
 
     def to_c(self, name: str = "formula") -> str:
         """Return the source text of a C99 function of one double for each feature, which returns a double.
 
-        Parameters
-        ----------
-        name : str
-            Name of the function that is written.
-
-        Raises
-        ------
-        ValueError
-            If `name` is no identifier of C or a reserved one, or the formula has a user-defined operator
-            without sympy form.
+        The parameter and the errors are those of `to_python`, for identifiers of C.
         """
         return to_c(self._tree, self.feature_names, self.library.functions, name)
 
     def to_torch(self) -> FormulaModule:
         """Return a torch module that predicts as this expression does; its parameters are the constants.
 
-        Raises
-        ------
-        ValueError
-            If the formula has a user-defined operator without sympy form.
+        ValueError if the formula has a user-defined operator without sympy form.
         """
         # This is imported here, so that expressions can be used without loading torch.
         from dgsr.expressions.exports.torch_export import FormulaModule
@@ -280,8 +263,7 @@ class Expression:
     def numpy_function(self) -> Callable[..., np.ndarray]:
         """Return the equation as a function of one array per variable that needs only numpy.
 
-        The arrays broadcast against each other. The function can be pickled if the user's operators in it
-        can.
+        The arrays broadcast. The function can be pickled if the user's operators in it can.
         """
         used = {self.library.tokens[token].name for token in self.tokens}
         functions = {name: f for name, f in self.library.functions.items() if name in used}
@@ -334,7 +316,7 @@ def _digits_shown(value: float, digits: int) -> int:
 def _names(library: Library, given: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the variables; raise ValueError if their number is wrong or one is repeated."""
     if given is None:
-        return _default_names(library)
+        return library.variable_names
     names = tuple(map(str, given))
     if len(names) != library.n_variables:
         raise ValueError(
@@ -344,7 +326,3 @@ def _names(library: Library, given: Sequence[str] | None) -> tuple[str, ...]:
     if repeated:
         raise ValueError(f"feature_names repeats {', '.join(map(repr, repeated))}; name each variable once.")
     return names
-
-
-def _default_names(library: Library) -> tuple[str, ...]:
-    return tuple(f"x{i + 1}" for i in range(library.n_variables))

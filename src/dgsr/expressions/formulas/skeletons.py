@@ -1,10 +1,10 @@
 """Skeletons of formulas: the structure of a formula of one column whose numbers are free.
 
 ``12.3*x/(6.7 + x)`` and ``x/(0.5 + 0.08*x)`` have the same skeleton, and so have ``exp(2 - 3*x)`` and
-``5*exp(-x)``. A skeleton is a nested tuple that can be compared and hashed: `NUMBER`, `COLUMN`,
-``("+", terms)``, ``("*", powers)`` with pairs of a base and its exponent, or a function's name and
-its arguments. Terms and powers come with their counts, since a sum of two exponentials is not an exponential.
-Factors that are numbers are left out everywhere, also in the terms of a sum.
+``5*exp(-x)``. A skeleton is a nested tuple that can be compared and hashed: `NUMBER`, `COLUMN`, ``("+",
+terms)``, ``("*", powers)`` with pairs of a base and its exponent, or a function's name and its arguments.
+Terms and powers come with their counts, since a sum of two exponentials is not an exponential. Factors that
+are numbers are left out everywhere, also in the terms of a sum.
 """
 
 from __future__ import annotations
@@ -34,21 +34,11 @@ _SAME = {"cos": "sin"}
 
 
 class Part(NamedTuple):
-    """A subprogram.
+    """A subprogram."""
 
-    Parameters
-    ----------
-    skeleton : Skeleton or None
-        None where an exponent is too large or not a number.
-    columns : frozenset of int
-        Tokens of its columns. All of them are `COLUMN` in the skeleton.
-    value : float, optional
-        Its value, if it is a constant.
-    """
-
-    skeleton: Skeleton | None
-    columns: frozenset[int] = frozenset()
-    value: float | None = None
+    skeleton: Skeleton | None  # None where an exponent is too large or not a number
+    columns: frozenset[int] = frozenset()  # tokens of its columns; all of them are `COLUMN` in the skeleton
+    value: float | None = None  # its value, if it is a constant
 
 
 def parts_of(library: Library, tokens: Sequence[int], constants: Sequence[float]) -> list[Part]:
@@ -86,12 +76,10 @@ def _joined(name: str, parts: Sequence[Part]) -> Skeleton | None:
         return _product([(first, Fraction(1)), (last, Fraction(1 if name == "mul" else -1))])
     if name in _POWERS:
         return _product([(first, _POWERS[name])])
+    if name == "exp" or (name == "pow" and first == NUMBER):
+        return _exponential(last)
     if name == "pow":
-        if first == NUMBER:
-            return _exponential(last)
         return _power(first, parts[1].value)
-    if name == "exp":
-        return _exponential(first)
     return (_SAME.get(name, name), *(part.skeleton for part in parts))
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from dgsr.expressions.formulas.coordinates import origins_of
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.trees import syntax
-from dgsr.expressions.trees.evaluation import Functions, evaluate
-from dgsr.expressions.trees.trees import Tree, is_number, leaves
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.trees import Tree, is_number, leaves, nodes, variables_of
 
 # Most rows on which a formula is examined, and about the most midpoints between neighbouring rows.
 _MOST_ROWS = 1_000
@@ -27,33 +27,34 @@ _OF_PURE_NUMBERS = frozenset(("exp", "log", "sin", "cos", "tanh", "arcsin", "arc
 def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     """Return descriptions of what a formula does between the rows and the rows cannot show.
 
-    Parameters
-    ----------
-    expression : Expression
-    columns : ndarray of shape (n_features, n_rows)
-
-    Returns
-    -------
-    list of str
-        One for each sine, cosine or tangent whose argument passes a period in fewer than four rows, and one
-        for each denominator that has a zero there: its sign changes among the rows, or within a twentieth of
-        a column's range from a row. One more if the formula is undefined halfway between two rows that are
-        neighbours in a column.
+    There is one for each sine, cosine or tangent whose argument passes a period in fewer than four rows, and
+    one for each denominator that has a zero there: its sign changes among the rows, or within a twentieth of
+    a column's range from a row. One more is that the formula is undefined halfway between two rows that are
+    neighbours in a column. `columns` has the shape (n_features, n_rows).
     """
-    n_rows, rows = columns.shape[1], _some_rows(columns)
-    functions = {operator.name: operator for operator in expression.library.user_operators}
-    used = sorted({leaf for leaf in leaves(expression.tree) if isinstance(leaf, str)})
+    tree, some = expression.tree, columns[:, _some_rows(columns)]
+    used = sorted(variables_of(tree))
     if not used:
         return []
     numbers = [expression.feature_names.index(name) for name in used]
-    some, origins = columns[numbers][:, rows], origins_of(expression, columns)[numbers, None]
-    near = _near(some - origins) + origins
-    values, near, between = (dict(zip(used, points)) for points in (some, near, _midpoints(some)))
+    some, origins = some[numbers], origins_of(expression, columns)[numbers, None]
+    at_rows = _values_at(expression, used, some)
+    near_rows = _values_at(expression, used, _near(some - origins) + origins)
+    between_rows = _values_at(expression, used, _midpoints(some))
+    turn = _STEP * max(columns.shape[1] - 1, 1)
     with np.errstate(all="ignore"):
-        found = list(dict.fromkeys(_weak_parts(expression.tree, values, near, n_rows, functions)))
-        if not np.isfinite(evaluate(expression.tree, between, functions=functions)).all():
+        found = [what for node in nodes(tree) for what in _weak_parts(node, at_rows, near_rows, turn)]
+        if not np.isfinite(between_rows(tree)).all():
             found.append("the formula is undefined between rows")
-    return found
+    return list(dict.fromkeys(found))
+
+
+def _values_at(
+    expression: Expression, names: Sequence[str], points: np.ndarray
+) -> Callable[[Tree], np.ndarray]:
+    """Return a function that computes the values of a part of the formula at points (n_names, n_points)."""
+    variables, functions = dict(zip(names, points)), expression.library.functions
+    return lambda part: np.asarray(evaluate(part, variables, functions=functions), dtype=np.float64)
 
 
 def _some_rows(columns: np.ndarray) -> np.ndarray:
@@ -67,19 +68,10 @@ def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
 
     The rows do not show that such a curve is a wave; other functions describe it as well.
     """
-    functions = {operator.name: operator for operator in expression.library.user_operators}
-    values = dict(zip(expression.feature_names, columns[:, _some_rows(columns)]))
-
-    def counted(tree: Tree) -> int:
-        if not isinstance(tree, tuple):
-            return 0
-        n = sum(map(counted, tree[1:]))
-        if tree[0] in ("sin", "cos"):
-            n += int(np.ptp(evaluate(tree[1], values, functions=functions)) < np.pi)
-        return n
-
+    at_rows = _values_at(expression, expression.feature_names, columns[:, _some_rows(columns)])
     with np.errstate(all="ignore"):
-        return counted(expression.tree)
+        angles = [node[1] for node in nodes(expression.tree) if node[0] in ("sin", "cos")]
+        return sum(bool(np.ptp(at_rows(angle)) < np.pi) for angle in angles)
 
 
 def pure_columns(expression: Expression) -> int:
@@ -88,40 +80,21 @@ def pure_columns(expression: Expression) -> int:
     exp(x1) claims that the column has no unit, or its natural unit; exp(0.3*x1) does not, and x1**2 has a
     meaning in every unit.
     """
-
-    def counted(tree: Tree) -> int:
-        if not isinstance(tree, tuple):
-            return 0
-        argument = list(leaves(tree[1]))
-        is_claim = tree[0] in _OF_PURE_NUMBERS and len(set(argument)) == 1 and isinstance(argument[0], str)
-        return is_claim + sum(map(counted, tree[1:]))
-
-    return counted(expression.tree)
+    arguments = [{*leaves(node[1])} for node in nodes(expression.tree) if node[0] in _OF_PURE_NUMBERS]
+    return sum(len(found) == 1 and all(isinstance(leaf, str) for leaf in found) for found in arguments)
 
 
 def _weak_parts(
-    tree: Tree,
-    values: dict[str, np.ndarray],
-    near: dict[str, np.ndarray],
-    n_rows: int,
-    functions: Functions,
+    node: Tree, at_rows: Callable[[Tree], np.ndarray], near_rows: Callable[[Tree], np.ndarray], turn: float
 ) -> Iterator[str]:
-    """Yield the weak points of a tree and its parts, given the columns at the rows and near them."""
-    if not isinstance(tree, tuple):
-        return
-    for child in tree[1:]:
-        yield from _weak_parts(child, values, near, n_rows, functions)
-    name, n_steps = tree[0], max(n_rows - 1, 1)
-
-    def values_of(part: Tree) -> np.ndarray:
-        return np.asarray(evaluate(part, values, functions=functions), dtype=np.float64)
-
+    """Yield the weak points of a node; an argument that spans more than `turn` is of a weak wave."""
+    name = node[0]
     if name in ("sin", "cos", "tan"):
-        if np.ptp(values_of(tree[1])) > _STEP * n_steps:
-            yield f"{syntax.to_text(tree)} turns faster than the rows can show"
-    elif name == "div" or (name == "pow" and is_number(tree[2]) and tree[2] < 0):
-        for factor in _factors(tree[2] if name == "div" else tree[1]):
-            denominator = np.asarray(evaluate(factor, near, functions=functions), dtype=np.float64)
+        if np.ptp(at_rows(node[1])) > turn:
+            yield f"{syntax.to_text(node)} turns faster than the rows can show"
+    elif name == "div" or (name == "pow" and is_number(node[2]) and node[2] < 0):
+        for factor in _factors(node[2] if name == "div" else node[1]):
+            denominator = near_rows(factor)
             if np.any(denominator < 0.0) and np.any(denominator > 0.0):
                 yield f"{syntax.to_text(factor)} is 0 between rows or beside one, and divides"
 
@@ -140,8 +113,8 @@ def _factors(tree: Tree) -> Iterator[Tree]:
 def _near(columns: np.ndarray) -> np.ndarray:
     """Return the rows, and rows with one column moved by a twentieth of its range, (n_features, n_points).
 
-    A column of one sign keeps its sign: beyond its value nearest to 0 it moves by at most a twentieth of the
-    way to 0.
+    A column of one sign keeps it: from its value nearest to 0 it moves by at most a twentieth of the way to
+    0.
     """
     found = [columns]
     some = columns[:, :: max(2 * columns.size // _MOST_NEAR, 1)]

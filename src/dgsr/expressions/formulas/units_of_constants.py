@@ -2,8 +2,7 @@
 
 Dimensions are derived up the tree of a formula from the columns, and down again from the target: the unit of
 a factor is the unit of the product divided by that of the other factor, all summands have one unit, and the
-argument of a function has none. The logarithm of the factor to base units is treated as one more exponent, so
-that a constant of a formula in km and h is also known in m and s.
+argument of a function has none. The logarithm of the factor to base units is one more exponent.
 """
 
 from __future__ import annotations
@@ -24,13 +23,8 @@ UNDETERMINED = "?"
 
 # Factors by which operators of one argument multiply the exponents of a unit.
 _POWERS = {
-    Opcode.SQRT: 0.5,
-    Opcode.SQUARE: 2.0,
-    Opcode.CUBE: 3.0,
-    Opcode.INV: -1.0,
-    Opcode.NEG: 1.0,
-    Opcode.ABS: 1.0,
-}
+    Opcode.SQRT: 0.5, Opcode.SQUARE: 2.0, Opcode.CUBE: 3.0, Opcode.INV: -1.0, Opcode.NEG: 1.0, Opcode.ABS: 1.0
+}  # fmt: skip
 # Largest difference of exponents, or of a factor from 1, that counts as rounding.
 _ROUNDING = 1e-6
 # Largest denominator of an exponent that is written as a fraction.
@@ -50,20 +44,11 @@ class _Node(NamedTuple):
 
 
 def units_of_constants(expression: Expression, units: Units) -> tuple[str, ...]:
-    """Return the unit of every constant of a formula, in base units.
+    """Return the unit of every constant of a formula of the raw columns, in base units.
 
-    Parameters
-    ----------
-    expression : Expression
-        A formula of the raw columns.
-    units : Units
-
-    Returns
-    -------
-    tuple of str
-        Texts such as ``m/s^2``; empty for constants without a dimension, and ``?`` for constants whose unit
-        is not determined. Where columns or target are not in base units, the text has the value in base
-        units, ``= 9.81 m/s^2``. The tuple is empty if constants have no units.
+    The texts are such as ``m/s^2``; empty for constants without a dimension, and ``?`` where the unit is not
+    determined. Where columns or target are not in base units, the text has the value in base units, ``= 9.81
+    m/s^2``. The tuple is empty if constants have no units.
     """
     if units.unitless_constants:
         return ()
@@ -85,16 +70,16 @@ class _Derivation:
         library, n_before = expression.library, len(self.constants)
         stack: list[_Node] = []
         for token in reversed(expression.tokens.tolist()):
-            entry = library.tokens[token]
-            children = tuple(stack.pop() for _ in range(entry.arity))
-            if entry.opcode == Opcode.VARIABLE:
+            opcode, constant = library.tokens[token].opcode, -1
+            children = tuple(stack.pop() for _ in range(library.tokens[token].arity))
+            unit: _Vector = None
+            if opcode == Opcode.VARIABLE:
                 unit = _vector(units.columns[token - library.first_variable])
-                stack.append(_Node(entry.opcode, (), unit, -1))
-            elif entry.opcode == Opcode.CONSTANT:
-                n_before -= 1
-                stack.append(_Node(entry.opcode, (), None, n_before))
+            elif opcode == Opcode.CONSTANT:
+                constant = n_before = n_before - 1
             else:
-                stack.append(_Node(entry.opcode, children, self._above(entry.opcode, children), -1))
+                unit = self._above(opcode, children)
+            stack.append(_Node(opcode, children, unit, constant))
         self.tree = stack[0]
 
     def _exponent(self, children: Sequence[_Node]) -> float | None:

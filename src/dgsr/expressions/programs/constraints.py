@@ -21,8 +21,8 @@ _FORBIDDEN_PAIRS = (
     ("sin", "arcsin"), ("arcsin", "sin"), ("cos", "arccos"), ("arccos", "cos"), ("abs", "abs"),
     ("square", "neg"), ("square", "abs"), ("abs", "neg"), ("abs", "square"),
 )  # fmt: skip
-# Root operators and the position of a child that must not be a constant, because the constant would be the
-# scale or the offset of the other child.
+# Root operators and the position of a child that must not be a constant, which would be the scale or offset
+# of the other child.
 _SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
 
 
@@ -68,8 +68,8 @@ class Constraints:
     required : tuple of str
         Names of tokens that every valid equation has; candidates of a search may lack them.
     nested : tuple of (str, str, int or None)
-        Outer operator, inner operator, and how many times at most the inner one occurs on any path down the
-        tree below the outer one; None means no limit. By default no sine or cosine occurs below another.
+        Outer operator, inner operator, and most inner ones on any path down the tree below the outer one;
+        None means no limit. By default no sine or cosine occurs below another.
     units : Units, optional
         Units by which a search penalises candidates; `are_kept` does not use them.
 
@@ -77,8 +77,8 @@ class Constraints:
     -----
     Some rules always hold: an equation has at least one variable; the children of an operator are not all
     constants; no operator is directly below its inverse (log below exp, square below sqrt, sin below arcsin
-    and the reverse, neg below neg, inv below inv) or below an operator that makes it idle (neg and abs below
-    square; neg, abs and square below abs).
+    and the reverse, neg below neg, inv below inv) or below one that makes it idle (neg and abs below square;
+    neg, abs and square below abs).
 
     Raises
     ------
@@ -114,20 +114,10 @@ class Constraints:
             )
 
     def are_kept(self, tokens: np.ndarray, lengths: np.ndarray, library: Library) -> np.ndarray:
-        """Return a mask of the valid programs, which have all that is required and nothing forbidden.
+        """Return a mask of the valid programs, shape (n_programs,), bool.
 
-        Required tokens, forbidden columns and the limits of `nested` are examined.
-
-        Parameters
-        ----------
-        tokens : ndarray of shape (n_programs, max_length), int64
-        lengths : ndarray of shape (n_programs,), int64
-        library : Library
-            Library of the programs.
-
-        Returns
-        -------
-        ndarray of shape (n_programs,), bool
+        Valid programs have all required tokens, no forbidden column, and respect `nested`. `tokens` has the
+        shape (n_programs, max_length), `lengths` (n_programs,).
         """
         inside = np.arange(tokens.shape[1]) < lengths[:, None]
         kept = np.ones(len(tokens), dtype=np.bool_)
@@ -147,33 +137,26 @@ class Constraints:
         return {(outer, inner): most for outer, inner, most in self.nested}
 
     def grammar(self, library: Library, n_variables: int | None = None) -> Grammar:
-        """Return the table for `library`, in which only the first `n_variables` variables may be used.
-
-        Parameters
-        ----------
-        library : Library
-        n_variables : int, optional
-            Number of variables in the data; all of the library's by default.
-        """
-        names = [token.name for token in library.tokens]
+        """Return the table for `library`, in which only the first `n_variables` variables may be used."""
+        n_tokens, index = len(library), library.index
         used = library.n_variables if n_variables is None else n_variables
         if not 1 <= used <= library.n_variables:
             raise ValueError(f"n_variables={used} must be between 1 and {library.n_variables}.")
         usable = [i for i in range(used) if i not in self.forbidden_columns]
-        forbidden = np.zeros((len(names), len(names)), dtype=np.bool_)
+        forbidden = np.zeros((n_tokens, n_tokens), dtype=np.bool_)
         for parent, child in _FORBIDDEN_PAIRS:
-            if parent in library.index and child in library.index:
-                forbidden[library.index[parent], library.index[child]] = True
+            if {parent, child} <= index.keys():
+                forbidden[index[parent], index[child]] = True
         linear_scaling = self.linear_scaling and library.has_constants
-        scaled_away = np.zeros((len(names), 2), dtype=np.bool_)
+        scaled_away = np.zeros((n_tokens, 2), dtype=np.bool_)
         for root, place in _SCALED_AWAY:
-            if linear_scaling and root in library.index:
-                scaled_away[library.index[root], place] = True
+            if linear_scaling and root in index:
+                scaled_away[index[root], place] = True
         return Grammar(
             arity=library.table.arity,
-            weight=np.tile([token.weight for token in library.tokens], (len(names) + 1, 1)),
-            is_variable=np.isin(np.arange(len(names)) - library.first_variable, usable),
-            is_constant=np.array([name == "const" for name in names]),
+            weight=np.tile([token.weight for token in library.tokens], (n_tokens + 1, 1)),
+            is_variable=np.isin(np.arange(n_tokens) - library.first_variable, usable),
+            is_constant=np.array([token.name == "const" for token in library.tokens]),
             forbidden_child=forbidden,
             **Nesting.of({**USUAL_LIMITS, **self.limits}, library)._asdict(),
             scaled_away=scaled_away,

@@ -1,8 +1,8 @@
 """The token library: the operators, constants and variables of which an equation may consist.
 
-A token is a small integer. The order is fixed: operators first, then ``const`` (where the library
-has it), then the variables ``x1 .. xd``. So the tokens of a library with few variables are the
-first tokens of the same library with more, and one generator serves both.
+A token is a small integer: operators first, then ``const`` (where the library has it), then the variables
+``x1 .. xd``. So the tokens of a library with few variables are the first tokens of the same library with
+more, and one generator serves both.
 """
 
 from __future__ import annotations
@@ -17,32 +17,13 @@ import numpy as np
 
 from dgsr.expressions.trees.user_operators import UserOperator
 
-
-class Opcode(IntEnum):
-    """The instruction that the compiled evaluator executes at a node."""
-
-    VARIABLE = 0
-    CONSTANT = 1
-    ADD = 2
-    SUB = 3
-    MUL = 4
-    DIV = 5
-    EXP = 6
-    LOG = 7
-    SIN = 8
-    COS = 9
-    SQRT = 10
-    SQUARE = 11
-    CUBE = 12
-    POW = 13
-    NEG = 14
-    INV = 15
-    TANH = 16
-    ABS = 17
-    ARCSIN = 18
-    ARCCOS = 19
-    USER_UNARY = 20
-    USER_BINARY = 21
+#: The instruction that the compiled evaluator executes at a node.
+Opcode = IntEnum(
+    "Opcode",
+    "VARIABLE CONSTANT ADD SUB MUL DIV EXP LOG SIN COS SQRT SQUARE CUBE POW NEG INV TANH ABS ARCSIN ARCCOS "
+    "USER_UNARY USER_BINARY",
+    start=0,
+)
 
 
 @dataclass(frozen=True)
@@ -56,13 +37,12 @@ class Token:
     arity : int
         Number of children: 0, 1 or 2.
     complexity : int
-        c(f_i) of the paper, appendix "Evaluation Metrics", which lists the tokens of the preset ``koza``.
+        c(f_i) of the paper, appendix "Evaluation Metrics".
     opcode : Opcode
         Instruction of the evaluator.
     weight : float
-        Relative frequency of the token in random subtrees. Functions that are rare in laws have small
-        weights, since genetic programming would otherwise try little else. With equal weights 7 of 14
-        Strogatz problems were found, with these 11.
+        Relative frequency in random subtrees, small for functions that are rare in laws: with equal weights
+        evolution found 7 of 14 Strogatz problems, with these 11.
     """
 
     name: str
@@ -107,9 +87,8 @@ PRESETS: dict[str, tuple[tuple[str, ...], bool]] = {
     "synth": (("add", "sub", "mul", "div"), False),
 }
 
-
-#: Largest complexity of a token. It bounds the archive of a search, which has an entry for every length in
-#: bits.
+#: Largest complexity of a token; it bounds the archive of a search, which has an entry for every bit of a
+#: length.
 MOST_COMPLEX = 100
 
 
@@ -139,13 +118,13 @@ class Library:
     user_operators : tuple of UserOperator
         User-defined operators, which `with_operator` appends.
     complexities : tuple of (str, int)
-        Complexities that differ from the default, by the name of the token; see `with_complexities`.
+        Complexities that differ from the default, by token name; see `with_complexities`.
 
     Raises
     ------
     ValueError
-        If an operator is unknown or repeated, `n_variables` is below 1, or a complexity is not whole or not
-        between 1 and 100.
+        If an operator is unknown or repeated, `n_variables` is below 1, or a complexity is no whole number
+        from 1 to 100.
     """
 
     name: str
@@ -187,7 +166,7 @@ class Library:
     @cached_property
     def _usual_tokens(self) -> tuple[Token, ...]:
         constant = (Token("const", 0, 1, Opcode.CONSTANT),) if self.has_constants else ()
-        variables = tuple(Token(f"x{i + 1}", 0, 1, Opcode.VARIABLE) for i in range(self.n_variables))
+        variables = tuple(Token(name, 0, 1, Opcode.VARIABLE) for name in self.variable_names)
         kinds = {1: Opcode.USER_UNARY, 2: Opcode.USER_BINARY}
         known = OPERATORS | {
             name: Token(name, operator.arity, operator.complexity, kinds[operator.arity])
@@ -214,20 +193,17 @@ class Library:
         return len(self) - self.n_variables
 
     @cached_property
+    def variable_names(self) -> tuple[str, ...]:
+        """The names ``x1 .. xd``."""
+        return tuple(f"x{i + 1}" for i in range(self.n_variables))
+
+    @cached_property
     def table(self) -> TokenTable:
         """The library as arrays for the kernels; the library must exist as long as the table is used."""
-
-        def column(values: list[int]) -> np.ndarray:
-            array = np.array(values, dtype=np.int64)
-            array.setflags(write=False)
-            return array
-
-        return TokenTable(
-            column([token.arity for token in self.tokens]),
-            column([int(token.opcode) for token in self.tokens]),
-            column([self._argument(i) for i in range(len(self))]),
-            column([token.complexity for token in self.tokens]),
-        )
+        rows = [(t.arity, t.opcode, self._argument(i), t.complexity) for i, t in enumerate(self.tokens)]
+        columns = np.array(rows, dtype=np.int64).T.copy()  # so that each column is contiguous
+        columns.setflags(write=False)
+        return TokenTable(*columns)
 
     def _argument(self, token: int) -> int:
         operator = self.functions.get(self.tokens[token].name)
@@ -248,15 +224,15 @@ class Library:
         name : str
             Name in formulas: ``name(f)`` or ``name(f, g)``.
         function : callable
-            A Python function of one or two floats that numba can compile. Where an operand is not finite
-            the operator's value is NaN, whatever the function returns.
+            A Python function of one or two floats that numba can compile. Where an operand is not finite the
+            operator's value is NaN, whatever the function returns.
         sympy : callable, optional
             The same function of sympy expressions; an undefined function of that name by default.
         complexity : int
             Number that each use adds to an expression's complexity.
         derivative : callable or tuple of callable, optional
-            The derivative; for a function of two arguments the pair of derivatives by the first and by the
-            second. By default it is approximated by central differences.
+            The derivative; for two arguments the pair of partial derivatives. By default it is approximated
+            by central differences.
 
         Raises
         ------
@@ -274,11 +250,8 @@ class Library:
         if name in self.operators:
             raise ValueError(f"name={name!r} is an operator of the library already; choose another.")
         _ = operator.address  # the operator is compiled here, so that an error is raised here
-        return replace(
-            self,
-            operators=(*self.operators, name),
-            user_operators=(*self.user_operators, operator),
-        )
+        operators, user_operators = (*self.operators, name), (*self.user_operators, operator)
+        return replace(self, operators=operators, user_operators=user_operators)
 
     def without(self, operators: Collection[str]) -> Library:
         """Return the library without some operators; names that it does not have are ignored."""
@@ -297,8 +270,7 @@ class Library:
         Parameters
         ----------
         complexities : mapping of str to int
-            Whole numbers from 1 to 100, by the names of tokens; names that the library does not have are
-            ignored.
+            Whole numbers from 1 to 100 by token name; names that the library does not have are ignored.
 
         Raises
         ------
@@ -318,22 +290,12 @@ class Library:
         return replace(self, complexities=tuple(sorted(p for p in own.items() if usual.get(p[0]) != p[1])))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the library as an object that can be written as JSON.
-
-        Raises
-        ------
-        ValueError
-            If the library has user-defined operators, which are code.
-        """
+        """Return the library as an object for JSON; ValueError if it has user-defined operators."""
         if self.user_operators:
             names = ", ".join(self.functions)
             raise ValueError(f"The library has operators of your own, {names}: no file can hold their code.")
-        entry = {
-            "name": self.name,
-            "operators": list(self.operators),
-            "has_constants": self.has_constants,
-            "n_variables": self.n_variables,
-        }
+        entry = {name: getattr(self, name) for name in ("name", "operators", "has_constants", "n_variables")}
+        entry["operators"] = list(self.operators)
         return entry | ({"complexities": dict(self.complexities)} if self.complexities else {})
 
     @classmethod
@@ -343,14 +305,14 @@ class Library:
         Raises
         ------
         ValueError
-            If the entry lacks a value, or has a value that is unknown, of another type or out of range.
+            If the entry lacks a value, or has one that is unknown, of another type or out of range.
         """
         types = {
             "name": str, "operators": list, "has_constants": bool, "n_variables": int, "complexities": dict
         }  # fmt: skip
         if isinstance(entry, dict):
             entry = {"complexities": {}, **entry}  # libraries with the default ones lack the entry
-        if not isinstance(entry, dict) or set(entry) != set(types):
+        if not isinstance(entry, dict) or entry.keys() != types.keys():
             raise ValueError(f"a library must have the entries {', '.join(types)}, and no others")
         for name, expected in types.items():
             if type(entry[name]) is not expected:
@@ -366,13 +328,7 @@ class Library:
 
 
 def get_library(name: str, n_variables: int = 1) -> Library:
-    """Return the preset `name` over `n_variables` variables.
-
-    Raises
-    ------
-    ValueError
-        If there is no preset of that name.
-    """
+    """Return the preset `name` over `n_variables` variables; ValueError if there is no such preset."""
     if name not in PRESETS:
         raise ValueError(f"library={name!r} is unknown; choose from {', '.join(PRESETS)}.")
     operators, has_constants = PRESETS[name]
@@ -382,16 +338,7 @@ def get_library(name: str, n_variables: int = 1) -> Library:
 def library_over(library: str | Library, n_variables: int) -> Library:
     """Return the library that a parameter specifies, over `n_variables` variables.
 
-    Parameters
-    ----------
-    library : str or Library
-        A preset, ``"auto"``, which is ``"physics"``, or any library.
-    n_variables : int
-
-    Raises
-    ------
-    ValueError
-        If there is no preset of that name.
+    `library` is a preset, ``"auto"``, which is ``"physics"``, or any library; ValueError for other texts.
     """
     if isinstance(library, Library):
         return library.with_variables(n_variables)

@@ -1,9 +1,8 @@
 """Limits on how often an operator may occur below another, as bits that a node passes to its children.
 
-The bits of a node encode its ancestors. A limit of k has k + 1 bits: the outer operator sets the first, and
-each inner operator below it moves the mark to the next, so that bit j says that j inner operators are between
-the outer operator and the node. The inner operator is forbidden where the last bit is set. So any limit takes
-three operations on whole numbers.
+A limit of k has k + 1 bits: the outer operator sets the first, and each inner operator below it moves the
+mark to the next, so that bit j says that j inner operators are between the outer operator and the node. The
+inner operator is forbidden where the last bit is set.
 """
 
 from __future__ import annotations
@@ -43,29 +42,26 @@ class Nesting(NamedTuple):
         ValueError
             If the limits need more than 63 bits.
         """
-        bits = cls(*(np.zeros(len(library), dtype=np.int64) for _ in range(3)))
-        held = {
-            pair: most for pair, most in limits.items() if most is not None and set(pair) <= {*library.index}
-        }
-        n_bits = len({outer for (outer, _), most in held.items() if most == 0})
-        n_bits += sum(most + 1 for most in held.values() if most > 0)
+        known = {*library.index}
+        held = {pair: most for pair, most in limits.items() if most is not None and set(pair) <= known}
+        first: dict[tuple[str, ...], int] = {}
+        n_bits = 0
+        for pair, most in held.items():
+            key = pair if most > 0 else pair[:1]  # the limits of 0 of an outer operator share one bit
+            if key not in first:
+                first[key], n_bits = n_bits, n_bits + most + 1
         if n_bits > _N_BITS:
             raise ValueError(
                 f"nested has limits that need {n_bits} bits, and there are {_N_BITS}: one for each outer "
                 "operator, and for every limit above 0 one more than it says; give fewer or smaller limits."
             )
-        free = 0
-        shared: dict[str, int] = {}  # the bits of outer operators with a limit of 0
-        for (outer, inner), most in held.items():
-            if most == 0 and outer in shared:
-                first = shared[outer]
-            else:
-                first, free = free, free + most + 1
-                if most == 0:
-                    shared[outer] = first
-            bits.opens[library.index[outer]] |= 1 << first
-            bits.advances[library.index[inner]] |= ((1 << most) - 1) << first
-            bits.closed[library.index[inner]] |= 1 << (first + most)
+        bits = cls(*(np.zeros(len(library), dtype=np.int64) for _ in range(3)))
+        for pair, most in held.items():
+            outer, inner = (library.index[name] for name in pair)
+            at = first[pair if most > 0 else pair[:1]]
+            bits.opens[outer] |= 1 << at
+            bits.advances[inner] |= ((1 << most) - 1) << at
+            bits.closed[inner] |= 1 << (at + most)
         return bits
 
     def holds(self, tokens: Sequence[int], library: Library) -> bool:

@@ -12,10 +12,20 @@ import numpy as np
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.trees.evaluation import evaluate_strictly
 from dgsr.expressions.trees.syntax import to_text
-from dgsr.expressions.trees.trees import MAX_LEVELS, POWER_TOKENS, SUMS, Tree, as_float, is_number, leaves
+from dgsr.expressions.trees.trees import (
+    MAX_LEVELS,
+    POWER_TOKENS,
+    SUMS,
+    Tree,
+    as_float,
+    is_number,
+    leaves,
+    nodes,
+    variables_of,
+)
 
-#: Most tokens of a program that is written from a tree. Programs may be long, because operators that the
-#: library lacks are expressed by others: each tan in tan(tan(..)) doubles the length.
+#: Most tokens of a program that is written from a tree: operators that the library lacks are expressed by
+#: others, and each tan in tan(tan(..)) doubles the length.
 MAX_TOKENS = 2_000
 # Largest power, numerator and denominator that are written out in a program without constants.
 _MAX_WRITTEN_OUT = 20
@@ -24,35 +34,21 @@ _MAX_SHOWN = 80
 
 
 def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) -> Tree:
-    """Return the tree of a program, its variables named x1 .. xd.
+    """Return the tree of a program, its variables named x1 .. xd; whole constants become int.
 
-    Parameters
-    ----------
-    library : Library
-    tokens : ndarray of shape (length,), int
-        The tokens of a program in prefix order, without padding.
-    constants : ndarray of shape (at least the number of ``const`` tokens,)
-        Whole numbers become int, others float.
-
-    Raises
-    ------
-    ValueError
-        If the tokens are not one complete program of the library, or one of over 130 levels.
+    `tokens` is in prefix order without padding; surplus `constants` are ignored. ValueError if the tokens are
+    not one complete program of the library, or one of over 130 levels.
     """
-    numbers = [_whole_or_float(value) for value in constants]
-    return tree_of_tokens(library, tokens, numbers)
+    return tree_of_tokens(library, tokens, [_whole_or_float(value) for value in constants])
 
 
 def tree_of_tokens(library: Library, tokens: np.ndarray, numbers: Sequence[Any]) -> Tree:
     """Return the tree of a program with `numbers`, of any type, in place of its constants.
 
-    Raises
-    ------
-    ValueError
-        If the tokens are not one complete program of the library, or one of over 130 levels.
+    The errors are those of `from_program`.
     """
     program = [int(token) for token in tokens]
-    if any(not 0 <= token < len(library) for token in program):
+    if not all(0 <= token < len(library) for token in program):
         raise ValueError(f"tokens={program} must be between 0 and {len(library) - 1}, the library's tokens.")
     n_constants = sum(library.tokens[token].name == "const" for token in program)
     if n_constants > len(numbers):
@@ -91,26 +87,12 @@ def places_of_constants(library: Library, tokens: np.ndarray) -> list[tuple[int,
 
 
 def flags_of_constants(
-    library: Library,
-    tokens: np.ndarray,
-    of_root: bool,
-    of_argument: Callable[[str, bool, int], bool],
+    library: Library, tokens: np.ndarray, of_root: bool, of_argument: Callable[[str, bool, int], bool]
 ) -> np.ndarray:
-    """Return a flag for each constant, which is derived down the tree from the root.
+    """Return a flag for each constant, shape (n_constants,), which is derived down the tree from the root.
 
-    Parameters
-    ----------
-    library : Library
-    tokens : ndarray of shape (n_tokens,), int
-    of_root : bool
-        The flag of the root.
-    of_argument : callable
-        Returns the flag of an argument from the name of its operator, the flag of the operator, and the
-        position of the argument.
-
-    Returns
-    -------
-    ndarray of shape (n_constants,), bool
+    `of_argument` returns the flag of an argument from the name of its operator, the flag of the operator, and
+    the position of the argument.
     """
     found: list[bool] = []
     flags = [of_root]  # of the nodes that follow, the next one last
@@ -138,22 +120,11 @@ def _whole_or_float(value: float) -> int | float:
 
 
 def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
-    """Write a tree with the tokens of a library.
+    """Return the tokens (length,), int64, of a tree in a library, and its constants (n_constants,), float64.
 
     Operators that the library lacks are expressed by others: without ``pow``, whole powers by products, other
     powers and roots by exp and log; tan by sin and cos, and so on. Numbers become ``const`` tokens, or,
     without constants, sums of x1 over sums of x1: 2/3 is (x1 + x1)/(x1 + x1 + x1).
-
-    Parameters
-    ----------
-    tree : tree
-        A formula whose variables are named x1 .. xd.
-    library : Library
-
-    Returns
-    -------
-    tokens : ndarray of shape (length,), int64
-    constants : ndarray of shape (n_constants,), float64
 
     Raises
     ------
@@ -161,8 +132,7 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
         If a part cannot be written, where the message says how to correct it, or if the program would have
         over 2,000 tokens or 130 levels.
     """
-    program = write_program(tree, library)
-    return program.tokens, program.constants
+    return write_program(tree, library)[:2]
 
 
 class FreeProgram(NamedTuple):
@@ -184,20 +154,12 @@ def write_program(tree: Tree, library: Library) -> FreeProgram:
     )
 
 
-def _sinh(a: Tree) -> Tree:
-    return ("div", ("sub", ("exp", a), ("div", 1, ("exp", a))), 2)
-
-
-def _cosh(a: Tree) -> Tree:
-    return ("div", ("add", ("exp", a), ("div", 1, ("exp", a))), 2)
-
-
 # Functions in terms of others, for libraries without tokens for them.
 _WRITTEN_OUT = {
     "tan": lambda a: ("div", ("sin", a), ("cos", a)),
     "cot": lambda a: ("div", ("cos", a), ("sin", a)),
-    "sinh": _sinh,
-    "cosh": _cosh,
+    "sinh": lambda a: ("div", ("sub", ("exp", a), ("div", 1, ("exp", a))), 2),
+    "cosh": lambda a: ("div", ("add", ("exp", a), ("div", 1, ("exp", a))), 2),
     "tanh": lambda a: ("div", ("sub", ("exp", ("mul", 2, a)), 1), ("add", ("exp", ("mul", 2, a)), 1)),
     "sqrt": lambda a: ("pow", a, Fraction(1, 2)),
     "square": lambda a: ("pow", a, 2),
@@ -231,7 +193,7 @@ class _Writer:
             if self.index.get(tree, -1) < self.library.first_variable:
                 self._fail(tree, f"the variables are x1 to x{self.library.n_variables}")
             self.tokens.append(self.index[tree])
-        elif self.library.has_constants and all(not isinstance(leaf, str) for leaf in leaves(tree)):
+        elif self.library.has_constants and not variables_of(tree):
             self._constant(tree)
         elif not isinstance(tree, tuple):
             self._number(tree)
@@ -239,7 +201,7 @@ class _Writer:
             self._multiple(tree)
         elif tree[0] == "pow":
             self._power(tree)
-        elif tree[0] == "div" and "inv" in self.index and _is_exactly_one(tree[1]):
+        elif tree[0] == "div" and "inv" in self.index and tree[1] == 1 and not isinstance(tree[1], float):
             self._token("inv", tree[2])
         elif tree[0] in self.index:
             self._token(*tree)
@@ -308,34 +270,30 @@ class _Writer:
         if "add" in self.index and len(written) * count + count - 1 <= len(written) + 2 * count + 1:
             self.tokens += [self.index["add"]] * (count - 1) + written * count
         else:
-            # The tokens of the child are copied, because writing it again would take forever for nested
-            # multiples.
             self.tokens.append(self.index["mul"])
             self.write(count)
-            self.tokens += written
+            self.tokens += written  # writing the child again would take forever for nested multiples
 
     def _power(self, tree: Tree) -> None:
         _, base, exponent = tree
         exponent = _folded(exponent)
         is_whole = is_number(exponent) and exponent == int(exponent) and abs(exponent) <= _MAX_WRITTEN_OUT
-        token = POWER_TOKENS.get(exponent) if is_number(exponent) else None
+        token = POWER_TOKENS.get(exponent)
         if token in self.index:
             self._token(str(token), base)
-        elif is_number(exponent) and exponent == 1:
+        elif exponent == 1:
             self.write(base)
-        elif is_number(exponent) and exponent == -1 and "div" in self.index:
+        elif exponent == -1 and "div" in self.index:
             self.write(("div", 1, base))
-        elif is_number(exponent) and exponent == Fraction(-1, 2) and {"div", "sqrt"} <= set(self.index):
+        elif exponent == Fraction(-1, 2) and {"div", "sqrt"} <= self.index.keys():
             self.write(("div", 1, ("sqrt", base)))
         elif "pow" in self.index and (self.library.has_constants or not is_whole):
             self._token("pow", base, exponent)
+        elif exponent == 0:
+            self.write(1)
         elif is_whole:
-            power = abs(int(exponent))
-            if power == 0:
-                self.write(1)
-                return
             product = base
-            for _ in range(power - 1):
+            for _ in range(abs(int(exponent)) - 1):
                 product = ("mul", base, product)
             self._within(tree, product if exponent > 0 else ("div", 1, product))
         else:
@@ -355,23 +313,12 @@ def _folded(tree: Tree) -> Tree:
 
 
 def _operators(*trees: Tree) -> set[str]:
-    names = set()
-    for tree in trees:
-        if isinstance(tree, tuple):
-            names |= {tree[0]} | _operators(*tree[1:])
-    return names
+    return {node[0] for tree in trees for node in nodes(tree)}
 
 
 def _is_multiple(tree: Tree) -> bool:
     """Return whether the tree is a product by a whole number that is small enough to be written out."""
-    return (
-        tree[0] == "mul"
-        and isinstance(tree[1], int)
-        and 1 < tree[1] <= _MAX_WRITTEN_OUT
-        and not is_number(tree[2])
-    )
-
-
-def _is_exactly_one(tree: Tree) -> bool:
-    """Return whether the tree is the exact number 1; a float is a constant that may change."""
-    return is_number(tree) and not isinstance(tree, float) and tree == 1
+    match tree:
+        case ("mul", int(count), factor):
+            return 1 < count <= _MAX_WRITTEN_OUT and not is_number(factor)
+    return False

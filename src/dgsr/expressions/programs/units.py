@@ -19,8 +19,7 @@ import numpy as np
 from dgsr.expressions.programs.library import Library
 
 # The texts given to pint are names of units with small powers, joined by *, / and blanks, with one level of
-# parentheses. This bounds the work, since pint also raises numbers to powers.
-# Most characters of a unit.
+# parentheses, since pint would also raise numbers to powers. Most characters of a unit:
 _MOST_CHARACTERS = 100
 _NUMBER = r"[-+]?\d{1,2}(?:\.\d{1,6})?"
 _POWER = rf"(?:\s*(?:\*\*|\^)\s*(?:{_NUMBER}|\(\s*{_NUMBER}\s*/\s*{_NUMBER}\s*\))|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,2}})?"
@@ -33,16 +32,11 @@ _NAME = re.compile(r"°?[^\W\d]\w*")
 _MEANT_OTHERWISE = ("pH", "PH", "ph", "db", "dBi", "ppt", "dpt", "dpi", "EC", "EV")
 _TEXT = re.compile(rf"\s*(?:{_TERM}(?:{_JOIN}{_TERM})*)?\s*")
 
-#: Symbols of pint's base units; other dimensions are shown by their names.
+# Symbols of pint's base units in the customary order; other dimensions are shown by their names.
 _SYMBOLS = {
-    "[mass]": "kg",
-    "[length]": "m",
-    "[time]": "s",
-    "[current]": "A",
-    "[temperature]": "K",
-    "[substance]": "mol",
-    "[luminosity]": "cd",
-}
+    "[mass]": "kg", "[length]": "m", "[time]": "s", "[current]": "A", "[temperature]": "K",
+    "[substance]": "mol", "[luminosity]": "cd",
+}  # fmt: skip
 
 
 class Unit(NamedTuple):
@@ -61,14 +55,13 @@ class Units:
     columns : tuple of Unit or None
         None for a column whose unit is unknown.
     target : Unit or None
-        None if it is unknown.
     base : tuple of str
         Symbols of the base units.
     unitless_constants : bool
         Whether constants have no unit. Otherwise each may have any unit.
     penalty : float or None
-        The loss of a formula is multiplied by 1 + penalty times its number of violations. With None, the loss
-        of a formula with violations is infinite.
+        The loss of a formula is multiplied by 1 + penalty times its number of violations; it is infinite with
+        None.
     """
 
     columns: tuple[Unit | None, ...]
@@ -92,9 +85,9 @@ class Units:
         Parameters
         ----------
         units : mapping of str to str or None, or None
-            Units by the name of the column. A column without an entry, or with None, has an unknown unit; the
-            empty text is the unit of a column without a dimension. Objects whose `str` is the text of a unit,
-            such as units of pint, may be given, too.
+            Units by the name of the column, unknown without an entry or with None. The empty text is the unit
+            of a column without a dimension. Objects whose `str` is the text of a unit, such as units of pint,
+            may be given, too.
         y_units : str or None
             Unit of the target; None if it is unknown.
         feature_names : sequence of str
@@ -117,35 +110,25 @@ class Units:
                 "compared with; give these, too, as in units=Units({name: unit}, target=...)."
             )
         if y_units is not None and not isinstance(y_units, str):
-            raise ValueError(
-                f"The units of the target, {[*y_units]!r}, are for several columns of y; give the unit of "
-                "the one there is."
-            )
+            several = f"The units of the target, {[*y_units]!r}, are for several columns of y"
+            raise ValueError(f"{several}; give the unit of the one there is.")
         names = list(feature_names)
         for name in units:
             if name not in names:
                 similar = difflib.get_close_matches(str(name), names, 1, 0.6)
-                mend = (
-                    f"did you mean {similar[0]!r}?"
-                    if similar
-                    else f"the columns are {', '.join(names[:60])}."
-                )
+                columns = f"the columns are {', '.join(names[:60])}."
+                mend = f"did you mean {similar[0]!r}?" if similar else columns
                 raise ValueError(f"units names {name!r}, which is no column; {mend}")
         read = [_read(units.get(name), f"units[{name!r}]") for name in names]
-        target = _read(y_units, "unit of the target")
-        known = [one for one in (*read, target) if one is not None]
-        dimensions = sorted({name for of_one, _ in known for name in of_one}, key=_order)
-
-        def in_order(one: tuple[dict[str, float], float] | None) -> Unit | None:
-            return None if one is None else Unit(tuple(one[0].get(name, 0.0) for name in dimensions), one[1])
-
-        return cls(
-            tuple(map(in_order, read)),
-            in_order(target),
-            tuple(_SYMBOLS.get(name, name.strip("[]")) for name in dimensions),
-            unitless_constants,
-            penalty,
-        )
+        read.append(_read(y_units, "unit of the target"))
+        found = {name for one in read if one is not None for name in one[0]}
+        dimensions = [*(name for name in _SYMBOLS if name in found), *sorted(found - _SYMBOLS.keys())]
+        known: list[Unit | None] = [
+            None if one is None else Unit(tuple(one[0].get(name, 0.0) for name in dimensions), one[1])
+            for one in read
+        ]
+        base = tuple(_SYMBOLS.get(name, name.strip("[]")) for name in dimensions)
+        return cls(tuple(known[:-1]), known[-1], base, unitless_constants, penalty)
 
     def violations(
         self,
@@ -157,30 +140,24 @@ class Units:
         of_whole: bool = True,
         by_value: bool = False,
     ) -> np.ndarray:
-        """Return the numbers of violations of dimensions in programs; see `dgsr.kernels.dimensions`.
+        """Return the numbers of violations of dimensions in programs, shape (n_programs,), int64.
+
+        Counting continues after a violation: a sum of unlike terms has the dimension of its second term, and
+        a function of an argument with a dimension has none. See `dgsr.kernels.dimensions`.
 
         Parameters
         ----------
-        tokens : ndarray of shape (n_programs, max_length), int64
-        lengths : ndarray of shape (n_programs,), int64
-        constants : ndarray of shape (n_programs, max_constants), float64
-        library : Library
+        tokens, lengths, constants
+            The arrays of a `Population` over `library`.
         of_whole : bool
             Whether a program must have the dimension of the target. Otherwise it may have any dimension.
         by_value : bool
             Whether constants are known, so that the dimension of x**1.5 follows from its exponent.
-
-        Returns
-        -------
-        ndarray of shape (n_programs,), int64
-            Counting continues after a violation: a sum of unlike terms has the dimension of its second term,
-            and a function of an argument with a dimension has none.
         """
         # These are imported here, so that formulas can be read and written without loading numba.
         from dgsr.kernels.dimensions import count_violations
         from dgsr.kernels.programs import Programs
 
-        carry = not self.unitless_constants
         needed = self.target.exponents if of_whole and self.target is not None else ()
         exponents = np.zeros((len(self.columns), len(self.base)))
         for row, unit in zip(exponents, self.columns, strict=True):
@@ -192,7 +169,7 @@ class Units:
             library.table.argument,
             exponents,
             np.array([unit is not None for unit in self.columns]),
-            carry,
+            not self.unitless_constants,
             by_value,
             np.array(needed, dtype=np.float64),
             np.zeros((tokens.shape[1] // 2 + 2, len(self.base))),
@@ -260,9 +237,3 @@ def _is_logarithm(registry: Any, name: str) -> bool:
     except Exception:  # pint's errors are of many classes
         return False
     return not math.isclose(two - one, one - zero, rel_tol=1e-6)
-
-
-def _order(dimension: str) -> tuple[int, str]:
-    """Return the key that sorts dimensions in the customary order: kg m s A K mol cd, then others."""
-    known = [*_SYMBOLS]
-    return (known.index(dimension) if dimension in known else len(known)), dimension

@@ -1,8 +1,7 @@
 """The arithmetic of formulas: exact numbers, and sums and products of trees.
 
-All rewriting of formulas uses it: `tidy`, by which formulas are printed, and the normal form, which also
-merges constants. A number is an int, a Fraction or a float. Floats are fitted constants; operations on exact
-numbers alone are exact.
+A number is an int, a Fraction or a float. Floats are fitted constants; operations on exact numbers alone are
+exact.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 from dgsr.expressions.trees.trees import Tree, is_number
@@ -37,10 +37,7 @@ def simplified(value: Number) -> Number:
 def clean(value: Number) -> Number:
     """Return whole fractions as int, and a float that is 1, -1 or 0 up to rounding as that int.
 
-    Raises
-    ------
-    OverflowError
-        If the float is not finite.
+    OverflowError if the float is not finite.
     """
     if not isinstance(value, float):
         return simplified(value)
@@ -97,10 +94,7 @@ def added(terms: SignedTerms) -> Tree:
 
 def multiplied(factors: Sequence[Tree]) -> Tree:
     """Return the product of one or more trees, in their order."""
-    result = factors[0]
-    for factor in factors[1:]:
-        result = ("mul", result, factor)
-    return result
+    return reduce(lambda left, right: ("mul", left, right), factors)
 
 
 def divided(above: Sequence[Tree], below: Sequence[Tree]) -> Tree:
@@ -124,22 +118,16 @@ def negative(tree: Tree) -> Tree:
 
 def _turned(tree: Tree, with_numbers: bool) -> Tree | None:
     """Return -f in no more tokens than f, or None; numbers change their signs only `with_numbers`."""
-    if is_number(tree):
-        return -tree if with_numbers else None
-    if not isinstance(tree, tuple):
-        return None
-    if tree[0] == "sub":
-        return ("sub", tree[2], tree[1])
-    if tree[0] == "log" and isinstance(tree[1], tuple) and tree[1][0] == "div":
-        above, below = tree[1][1:]
-        return ("log", below if above == 1 else ("div", below, above))
-    if tree[0] in ODD:
-        inside = tree[1]
-        return (tree[0], negative(inside)) if isinstance(inside, tuple) and inside[0] == "sub" else None
-    if tree[0] in ("mul", "div"):
-        left, right = tree[1:]
-        if (turned := _turned(left, with_numbers)) is not None:
-            return (tree[0], turned, right)
-        if (turned := _turned(right, with_numbers)) is not None:
-            return (tree[0], left, turned)
-    return None
+    match tree:
+        case ("sub", left, right):
+            return ("sub", right, left)
+        case ("log", ("div", above, below)):
+            return ("log", below if above == 1 else ("div", below, above))
+        case (name, ("sub", _, _) as inside) if name in ODD:
+            return (name, negative(inside))
+        case ("mul" | "div" as name, left, right):
+            if (turned := _turned(left, with_numbers)) is not None:
+                return (name, turned, right)
+            turned = _turned(right, with_numbers)
+            return None if turned is None else (name, left, turned)
+    return -tree if with_numbers and is_number(tree) else None

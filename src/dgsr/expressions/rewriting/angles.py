@@ -1,15 +1,12 @@
 """Roots, and the cosines of arcsines that are the same functions in fewer tokens.
 
-sqrt(1 - u**2) equals cos(arcsin(u)) wherever either has a value. A search finds the second, which is shorter,
-and a person writes the first. So a formula is written with the root, and the cosine determines its length.
+sqrt(1 - u**2) equals cos(arcsin(u)) wherever either has a value. A person writes the first, and the second,
+which is shorter, determines the length of the formula.
 """
 
 from __future__ import annotations
 
-from dgsr.expressions.trees.trees import Tree, rewritten
-
-# Functions of inverse functions that are roots.
-_ROOTS = (("cos", "arcsin"), ("sin", "arccos"))
+from dgsr.expressions.trees.trees import Tree, is_number, rewritten
 
 
 def with_roots(tree: Tree) -> Tree:
@@ -35,29 +32,27 @@ def with_angles(tree: Tree) -> Tree:
 
 
 def _root(tree: Tree) -> Tree:
-    if isinstance(tree[1], tuple) and (tree[0], tree[1][0]) in _ROOTS:
-        return ("sqrt", ("sub", 1, ("square", tree[1][1])))
+    match tree:
+        case ("cos", ("arcsin", inside)) | ("sin", ("arccos", inside)):
+            return ("sqrt", ("sub", 1, ("square", inside)))
     return tree
 
 
 def _angle(tree: Tree) -> Tree:
-    if tree[0] == "sqrt" and isinstance(tree[1], tuple) and tree[1][:2] == ("sub", 1):
-        base = _base(tree[1][2])
-        if base is not None:
+    match tree:
+        case ("sqrt", ("sub", 1, inside)) if (base := _base(inside)) is not None:
             return ("cos", ("arcsin", base))
     return tree
 
 
 def _base(tree: Tree) -> Tree | None:
     """Return u where the tree is u**2 or a product or quotient of squares, else None."""
-    if not isinstance(tree, tuple):
-        return 1 if tree == 1 else None
-    if tree[0] == "square" or (tree[0] == "pow" and tree[2] == 2):
-        return tree[1]
-    if tree[0] in ("mul", "div"):
-        if tree[0] == "mul" and tree[1] == tree[2]:
-            return tree[1]
-        left, right = _base(tree[1]), _base(tree[2])
-        if left is not None and right is not None:
-            return (tree[0], left, right)
-    return None
+    match tree:
+        case ("square", base) | ("pow", base, 2):
+            return base
+        case ("mul", left, right) if left == right:
+            return left
+        case ("mul" | "div" as name, left, right):
+            bases = _base(left), _base(right)
+            return None if None in bases else (name, *bases)
+    return 1 if is_number(tree) and tree == 1 else None

@@ -1,8 +1,7 @@
 """Other forms of a formula, in which its constants may be simpler numbers.
 
 1.82 + x + x*(0.264... + x)*(1.136... + x) equals x**3 + 1.4*x**2 + 1.3*x + 1.82, 0.262... + log(f) equals
-log(1.3*f), and exp(0.262... + f) equals 1.3*exp(f). Only after the constants have been snapped to simple
-numbers is it known which form is simpler.
+log(1.3*f), and exp(0.262... + f) equals 1.3*exp(f). Only after snapping is it known which form is simpler.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ import math
 from dgsr.expressions.rewriting.algebra import added, signed_terms
 from dgsr.expressions.trees.trees import Tree, is_number
 
-# Most terms of a product that is multiplied out; a longer sum would be no simpler than the product.
+# Most terms of a product that is multiplied out; a longer sum would be no simpler.
 _MAX_TERMS = 8
-
 # Largest absolute number in an exponent that becomes a factor; its exponential is near the range of floats.
 _LARGEST_EXPONENT = 700.0
 
@@ -38,19 +36,17 @@ def _terms(tree: Tree) -> Terms:
 
 
 def _terms_of_product(tree: Tree) -> Terms:
-    if not isinstance(tree, tuple):
-        return [(1, tree)]
-    name = tree[0]
-    if name == "mul":
-        return _products(_terms(tree[1]), _terms(tree[2]))
-    if name == "square" or (name == "pow" and tree[2] == 2):
-        terms = _terms(tree[1])
-        if len(terms) > 1:
+    match tree:
+        case ("mul", left, right):
+            return _products(_terms(left), _terms(right))
+        case ("square", base) | ("pow", base, 2) if len(terms := _terms(base)) > 1:
             return _products(terms, terms)
-    if name == "div":
-        below = expanded(tree[2])
-        return [(s, ("div", part, below)) for s, part in _terms(tree[1])]
-    return [(1, (name, *map(expanded, tree[1:])))]
+        case ("div", above, below):
+            divisor = expanded(below)
+            return [(s, ("div", part, divisor)) for s, part in _terms(above)]
+        case (name, *parts):
+            return [(1, (name, *map(expanded, parts)))]
+    return [(1, tree)]
 
 
 def _products(left: Terms, right: Terms) -> Terms:
@@ -75,13 +71,15 @@ def gathered(tree: Tree) -> Tree:
     logarithms, others, number = [], [], 0.0
     parts = [(sign, gathered(part)) for sign, part in signed_terms(tree)]
     for sign, part in parts:
-        factor, rest = (part[1], part[2]) if _is_scaled(part) else (1, part)
-        if is_number(part):
-            number += sign * float(part)
-        elif isinstance(rest, tuple) and rest[0] == "log":
-            logarithms.append((sign * factor, rest[1]))
-        else:
-            others.append((sign, part))
+        match part:
+            case ("log", inside):
+                logarithms.append((sign, inside))
+            case ("mul", factor, ("log", inside)) if is_number(factor):
+                logarithms.append((sign * factor, inside))
+            case _ if is_number(part):
+                number += sign * float(part)
+            case _:
+                others.append((sign, part))
     if not logarithms or (len(logarithms) > 1 and any(abs(factor) != 1 for factor, _ in logarithms)):
         return added(parts)
     # k log(f) + c is k log(exp(c/k) f).
@@ -111,7 +109,3 @@ def separated(tree: Tree) -> Tree:
         return ("exp", added(terms))
     rest = added([(sign, part) for sign, part in terms if not is_number(part)])
     return ("mul", math.exp(sum(numbers)), ("exp", rest))
-
-
-def _is_scaled(tree: Tree) -> bool:
-    return isinstance(tree, tuple) and tree[0] == "mul" and is_number(tree[1])

@@ -1,9 +1,8 @@
 """Merging of constants: a formula is rewritten with as few fitted constants as its values need.
 
 c1*(c2*f + c3*g) has a redundant constant, which the normal form lacks. This module writes the normal form as
-a tree again. It may put the scale of a product before the product, into one of its sums, or into the
-denominator; `PLACEMENTS` names the choices. A fitted scale is distributed over a sum only where that adds no
-fitted constant: 2.5*(1 + x1) has one, and 2.5 + 2.5*x1 would have two.
+a tree again, with the scale of a product at one of the `PLACEMENTS`. A fitted scale is distributed over a sum
+only where that adds no fitted constant: 2.5*(1 + x1) has one, and 2.5 + 2.5*x1 would have two.
 """
 
 from __future__ import annotations
@@ -41,20 +40,9 @@ Factors = tuple[tuple[Node, int], ...]  # nodes and their powers
 def merge(tree: Tree, placement: str = "simplest", squares: bool = False) -> Tree:
     """Return a tree of the same values with redundant constants merged.
 
-    Parameters
-    ----------
-    tree : tree
-        Its floats are fitted constants, its other numbers exact.
-    placement : str
-        One of `PLACEMENTS`.
-    squares : bool
-        Whether squares are completed inside functions and powers: exp((x1 + 1.5)**2 - 2.25) for
-        exp(x1**2 + 3*x1).
-
-    Raises
-    ------
-    ArithmeticError
-        Where a part is undefined, such as a division by 0, or beyond the largest float.
+    Floats of the tree are fitted constants, its other numbers exact. `placement` is one of `PLACEMENTS`. With
+    `squares`, squares are completed inside functions and powers: exp((x1 + 1.5)**2 - 2.25) for exp(x1**2 +
+    3*x1). ArithmeticError where a part is undefined, such as a division by 0, or beyond the largest float.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
 Terms and factors of its nodes (`dgsr.expressions.rewriting.nodes`) have a fixed order, so that equal parts
 are recognised in any order. One coefficient of every sum is 1, and redundant constants are merged: a*(b*x)
-becomes (a*b)*x, and d*exp(f + c) becomes a number times exp(f). Floats are fitted constants, other numbers
-are exact. Where a sum has both, an exact coefficient is taken out of it: 2.5*x1 + 2*x2 becomes 2 times the
-sum of 1.25*x1 and x2.
+becomes (a*b)*x, and d*exp(f + c) a number times exp(f). Floats are fitted constants, other numbers are exact.
+Where a sum has both, an exact coefficient is taken out of it: 2.5*x1 + 2*x2 becomes 2 times the sum of
+1.25*x1 and x2.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from fractions import Fraction
 
 from dgsr.expressions.rewriting.algebra import EVEN, ODD, Number, clean, over, to_power
 from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum, is_call
-from dgsr.expressions.rewriting.powers import merge_powers
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.trees import FUNCTIONS, WHOLE_POWERS, Tree
 
@@ -33,10 +32,7 @@ def _is_unit(value: Number) -> bool:
 def normal_form(tree: Tree) -> Scaled:
     """Return the scale and the node of a tree.
 
-    Raises
-    ------
-    ArithmeticError
-        Where a part is undefined, such as a division by 0, or beyond the largest float.
+    ArithmeticError where a part is undefined, such as a division by 0, or beyond the largest float.
     """
     if isinstance(tree, str):
         return 1, tree
@@ -89,8 +85,8 @@ def _sum(parts: list[Scaled]) -> Scaled:
 def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> dict[Node, Number]:
     """Return `terms` with scale*node added: term by term, its number apart, or as one term.
 
-    The result is the one with the fewest fitted constants, in case of ties the first: x1 + 2.5*(x1 + x2) has
-    one, and 3.5*x1 + 2.5*x2 would have two.
+    The result has the fewest fitted constants, in case of ties it is the first: x1 + 2.5*(x1 + x2) has one,
+    and 3.5*x1 + 2.5*x2 would have two.
     """
     inner = dict(node.terms)
     number = inner.pop(1, 0)
@@ -115,12 +111,10 @@ def _added(terms: dict[Node, Number], parts: list[Scaled]) -> dict[Node, Number]
 
 def _n_fitted(terms: dict[Node, Number]) -> int:
     """Return the number of fitted constants of terms, including those within sums."""
-    coefficients = [
-        scale
-        for node, outer in terms.items()
-        if outer != 0
-        for scale in (outer, *(dict(node.terms).values() if isinstance(node, Sum) else ()))
-    ]
+    coefficients: list[Number] = []
+    for node, outer in terms.items():
+        if outer != 0:
+            coefficients += [outer, *(c for _, c in node.terms)] if isinstance(node, Sum) else [outer]
     return sum(isinstance(scale, float) and scale != 0 for scale in coefficients)
 
 
@@ -182,7 +176,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
     if even:  # sqrt(f)**2 is f, abs(f)**2 is f**2
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
-    factors = _merge_exponentials(merge_powers(factors))
+    factors = _merge_exponentials(_merge_powers(factors))
     n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
     if n_inner + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}
@@ -191,13 +185,50 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
             coefficient = coefficient * to_power(scale, power)
             if node != 1:
                 bare[node] = bare.get(node, 0) + power
-        factors = merge_powers({base: power for base, power in bare.items() if power != 0})
+        factors = _merge_powers({base: power for base, power in bare.items() if power != 0})
     coefficient = clean(coefficient)
     if coefficient == 0 or not factors:
         return coefficient, 1
     if list(factors.values()) == [1]:
         return coefficient, next(iter(factors))
     return coefficient, Product(tuple(sorted(factors.items(), key=lambda pair: _order(pair[0]))))
+
+
+def _merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
+    """Return the factors with one power of each f: f**2.3 for f*f**1.3, f**1.3 for 1/f**(-1.3)."""
+    powers_of: dict[Node, list[tuple[Node, Number]]] = {}
+    for node in factors:
+        base, exponent = _as_power(node)
+        powers_of.setdefault(base, []).append((node, exponent))
+    merged = dict(factors)
+    for base, powers in powers_of.items():
+        node, exponent = powers[0]
+        if len(powers) > 1 or (exponent < 0 and factors[node] < 0):
+            exponent = sum(merged.pop(node) * exponent for node, exponent in powers)
+            # The base of one power may be another one: sqrt(f)**1.3*sqrt(f)**0.7 is f, and so is a factor f.
+            for factor, power in _factors_of_power(base, exponent).items():
+                merged[factor] = merged.get(factor, 0) + power
+    return {node: power for node, power in merged.items() if power != 0}
+
+
+def _as_power(node: Node) -> tuple[Node, Number]:
+    """Return f and c of a power f**c or a root; any other node has the exponent 1."""
+    if is_call(node, "sqrt") and node.arguments[0][0] == 1:
+        return node.arguments[0][1], Fraction(1, 2)
+    if is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:
+        return node.arguments[0][1], node.arguments[1][0]
+    return node, 1
+
+
+def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:
+    """Return f**c as factors: f*sqrt(f) for f**1.5."""
+    sign = 1 if exponent > 0 else -1
+    halves = 2 * abs(exponent)
+    if halves != int(halves):
+        return {Call("pow", ((1, base), (clean(abs(exponent)), 1))): sign}
+    whole, half = divmod(int(halves), 2)
+    root = Call("sqrt", ((1, base),))
+    return {node: sign * power for node, power in ((base, whole), (root, half)) if power != 0}
 
 
 def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
@@ -250,10 +281,7 @@ def _number_of(scale: Number, node: Node) -> Number:
 
 
 def _with_number(scale: Number, node: Node, number: Number) -> Scaled:
-    """Return a scaled node with its number replaced by another.
-
-    Adding the difference might not merge with the number inside a sum, so the sum is built anew.
-    """
+    """Return a scaled node with its number replaced by another; the sum is built anew, so that it merges."""
     terms = node.terms if isinstance(node, Sum) else ()
     return _sum([(number, 1), *((scale * coefficient, part) for part, coefficient in terms if part != 1)])
 
@@ -274,12 +302,8 @@ def _call(name: str, parts: list[Scaled]) -> Scaled:
         return node.arguments[0]
     if name == "abs":
         return abs(scale), Call("abs", ((1, node),))
-    if (
-        name == "sqrt"
-        and scale > 0
-        and isinstance(node, Product)
-        and all(p % 2 == 0 for _, p in node.factors)
-    ):
+    is_square = isinstance(node, Product) and all(p % 2 == 0 for _, p in node.factors)
+    if name == "sqrt" and scale > 0 and is_square:
         root = 1 if scale == 1 else to_power(scale, Fraction(1, 2))
         sizes = [(_call("abs", [(1, base)]), power // 2) for base, power in node.factors]
         return _product([((root, 1), 1), *sizes])  # sqrt(f**2) is abs(f)

@@ -21,8 +21,7 @@ Term = tuple[tuple[int, ...], Coefficient]
 #: A polynomial: its coefficients by the exponents of the columns, which are all of one type.
 Polynomial = Mapping[tuple[int, ...], Coefficient]
 
-# Most terms of a sum of which every shared column is tried as the first common factor; of longer sums it is
-# only the most frequent column.
+# Most terms of a sum of which every shared column is tried as a factor; else only the most frequent is.
 _FEW_TERMS = 12
 
 
@@ -65,10 +64,7 @@ def polynomial_tree(polynomial: Polynomial, divisor: int = 1) -> Tree:
 def tree_in_factors(polynomial: Polynomial) -> Tree | None:
     """Return the tree of `polynomial_tree` if factoring makes it shorter, else None.
 
-    Raises
-    ------
-    OverflowError
-        If a number of a factor is beyond the largest float.
+    OverflowError if a number of a factor is beyond the largest float.
     """
     in_factors = _written(polynomial)
     return in_factors.whole if in_factors.n_tokens < _written(polynomial, _shortest).n_tokens else None

@@ -2,8 +2,8 @@
 
 Programs without constants write 2 as (x1 + x1)/x1 and cubes as products. Here like terms and like factors are
 collected and numbers computed. The order of terms stays, nothing is expanded, no constants are merged, and
-the formula has the program's value wherever the program has one; the normal form changes formulas further.
-Floats that are 1/3 or 2*pi up to rounding are printed as such.
+the formula has the program's value wherever the program has one. Floats that are 1/3 or 2*pi up to rounding
+are printed as such.
 """
 
 from __future__ import annotations
@@ -26,12 +26,8 @@ _VALUES = {("exp", 0): 1, ("log", 1): 0, ("sin", 0): 0, ("cos", 0): 1, ("sqrt", 
 def tidy(tree: Tree, keeps_domain: bool = False) -> Tree:
     """Return a shorter tree of the same values.
 
-    Parameters
-    ----------
-    tree : tree
-    keeps_domain : bool
-        Whether the result must be undefined wherever the tree is, so that x1/x1 stays, which is undefined at
-        0. In a library without constants it cannot stay, since its programs write 1 as x1/x1.
+    With `keeps_domain` it is undefined wherever the tree is, so that x1/x1 stays, which is undefined at 0. In
+    a library without constants it cannot stay, since its programs write 1 as x1/x1.
 
     Examples
     --------
@@ -53,9 +49,8 @@ class _Tidying:
         name = tree[0]
         if name in SUMS:
             terms = self._terms(tree)
-            if self.keeps_domain and any(
-                coefficient == 0 and rest != 1 for rest, coefficient in terms.items()
-            ):
+            cancels = any(coefficient == 0 and rest != 1 for rest, coefficient in terms.items())
+            if self.keeps_domain and cancels:
                 return tree  # log(x1) - log(x1) has no value at 0
             return self._sum(terms)
         if name == "pow" and is_number(tree[2]) and tree[2] == 0.5:
@@ -75,11 +70,8 @@ class _Tidying:
         terms: dict[Tree, Number] = {}
         for sign, part in signed_terms(tree):
             factors: dict[Tree, int] = {}
-            coefficient = self._collect(part, 1, factors)
-            if coefficient is None:
-                coefficient, rest = 1, part
-            else:
-                rest = _product(1, factors)
+            own = self._collect(part, 1, factors)
+            coefficient, rest = (1, part) if own is None else (own, _product(1, factors))
             terms[rest] = terms.get(rest, 0) + sign * coefficient
         return terms
 
@@ -152,11 +144,11 @@ class _Tidying:
 
 def _root(tree: Tree) -> Tree:
     """Return f**(3/2) for sqrt(f**3), and the same for every odd power: both need a non-negative f."""
-    inside = tree[1]
-    if isinstance(inside, tuple) and (inside[0] in WHOLE_POWERS or inside[0] == "pow"):
-        power = WHOLE_POWERS.get(inside[0]) or inside[2]
-        if isinstance(power, int) and power % 2 == 1:
-            return ("pow", inside[1], Fraction(power, 2))
+    match tree[1]:
+        case ("cube", base):
+            return ("pow", base, Fraction(3, 2))
+        case ("pow", base, int(power)) if power % 2 == 1:
+            return ("pow", base, Fraction(power, 2))
     return _VALUES.get(tree, tree)
 
 

@@ -6,7 +6,6 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,39 +42,30 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = {
     "cube": lambda a: a * a * a,
     **{name: getattr(np, name) for name in COMMON_FUNCTIONS},
 }
-# Absolute value at which an mpmath evaluation ends, because float64 overflows long before and exp(exp(x))
-# would take forever.
+# Absolute value at which an mpmath evaluation ends, since exp(exp(x)) would take forever.
 _MAX_MAGNITUDE = 10**400
 
 
 def evaluate(
-    tree: Tree,
-    variables: Mapping[str, Any],
-    module: ModuleType | Any = np,
-    functions: Functions | None = None,
+    tree: Tree, variables: Mapping[str, Any], module: Any = np, functions: Functions | None = None
 ) -> Any:
-    """Evaluate a tree.
+    """Evaluate a tree; a tree without variables gives a number.
 
     Parameters
     ----------
     tree : tree
     variables : mapping of str to ndarray or mpf
     module : module or mpmath context
-        `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such
-        as ``mpmath.mp``, for scalars at its precision.
+        `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such as
+        ``mpmath.mp``, for scalars at its precision.
     functions : mapping of str to UserOperator, optional
         User-defined operators, for arrays.
-
-    Returns
-    -------
-    ndarray, float or mpf
-        A number for a tree without variables.
 
     Raises
     ------
     ArithmeticError
-        In an mpmath context, where a part is undefined, not real, or beyond 1e400, and where it is a
-        user-defined operator, which has values in float64 only.
+        In an mpmath context, where a part is undefined, not real, beyond 1e400, or a user-defined operator,
+        which has values in float64 only.
     ValueError
         If a variable or a function has no value.
     """
@@ -88,10 +78,9 @@ def evaluate(
 def evaluate_strictly(
     tree: Tree, variables: Mapping[str, np.ndarray], functions: Functions | None = None
 ) -> Any:
-    """Evaluate a tree on arrays as the compiled evaluator does.
+    """Evaluate a tree on arrays as the compiled evaluator does; see `evaluate`.
 
-    If an intermediate value is infinite, the result is not finite: 1/(1/x) has no value where x is 0. See
-    `evaluate` for the parameters, the result and the errors.
+    If an intermediate value is infinite, the result is not finite: 1/(1/x) has no value where x is 0.
     """
     with np.errstate(all="ignore"):
         return _on_arrays(tree, variables, functions or {}, is_strict=True)
@@ -102,10 +91,8 @@ def fold_numbers(tree: Tree, functions: Functions | None = None) -> Tree:
 
     A part becomes NaN if an operand that its operator hides is infinite, since it then has no finite value.
     """
-    if isinstance(tree, Fraction):
-        return float(tree)
     if not isinstance(tree, tuple):
-        return tree
+        return float(tree) if isinstance(tree, Fraction) else tree
     if tree == ("pi",):
         return math.pi
     children = [fold_numbers(child, functions) for child in tree[1:]]
@@ -145,9 +132,9 @@ def _on_arrays(tree: Tree, variables: Mapping[str, Any], functions: Functions, i
 def _precisely(tree: Tree, variables: Mapping[str, Any], context: Any) -> Any:
     if isinstance(tree, str):
         return _value_of(tree, variables)
+    if isinstance(tree, Fraction):
+        return context.mpf(tree.numerator) / tree.denominator
     if not isinstance(tree, tuple):
-        if isinstance(tree, Fraction):
-            return context.mpf(tree.numerator) / tree.denominator
         return context.mpf(tree)
     name: str = tree[0]
     if name == "pi":

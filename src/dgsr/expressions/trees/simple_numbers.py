@@ -17,8 +17,7 @@ from dgsr.expressions.trees.trees import Tree, is_number, map_leaves
 
 #: Cost, in digits, of a float that has no short form.
 COST_OF_FLOAT = 20.0
-# Pairs of a number of digits and a step. Decimals of as many digits that are multiples of the step, such as
-# 2.5, 0.75 and 1.25, cost 0.8 digits less than others.
+# Numbers of digits and steps: decimals that are multiples of the step, such as 2.5 and 0.75, cost 0.8 less.
 _ROUND_STEPS = ((2, 5), (3, 25))
 
 
@@ -41,8 +40,7 @@ def _named() -> tuple[list[float], list[_Named]]:
         if value not in found or found[value].cost > cost:
             found[value] = _Named(value, tree, cost)
 
-    # Each named number costs more than a short decimal. With noise 0.33 fits as well as 1/3 and 6.3 as well
-    # as 2*pi, but a reader would believe that 1/3 and 2*pi are exact.
+    # Each costs more than a short decimal: with noise 0.33 fits as well as 1/3, which a reader would believe.
     for q, extra in ((3, 1.6), (6, 2.0), (7, 3.0), (9, 3.0)):
         for p in range(1, 1000):
             if math.gcd(p, q) == 1:
@@ -90,13 +88,13 @@ def recognise(value: int | float | Fraction) -> Tree:
     number = _find(value)
     if number is None:
         return value
-    return number.tree if value > 0 else _negated(number.tree)
-
-
-def _negated(tree: Tree) -> Tree:
-    if isinstance(tree, tuple) and tree[0] in ("div", "mul") and is_number(tree[1]):
-        return (tree[0], -tree[1], *tree[2:])
-    return ("neg", tree)
+    match number.tree:
+        case tree if value > 0:
+            return tree
+        case ("div" | "mul" as name, first, second) if is_number(first):
+            return (name, -first, second)
+        case tree:
+            return ("neg", tree)
 
 
 def recognised(tree: Tree) -> Tree:
@@ -140,15 +138,9 @@ def _cost(value: float) -> float:
 
 
 def simple_numbers(value: float, half_width: float, max_digits: int) -> list[float]:
-    """Return simple numbers within `half_width` of `value`, the simplest first.
+    """Return simple numbers within `half_width`, which may be inf, of `value`, the simplest first.
 
-    Parameters
-    ----------
-    value : float
-    half_width : float
-        May be inf.
-    max_digits : int
-        Most significant digits of a decimal.
+    Decimals among them have at most `max_digits` significant digits.
     """
     found = {number for number in (0.0, 1.0, -1.0) if abs(number - value) <= half_width}
     if math.isfinite(half_width):
@@ -163,8 +155,7 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
         last = bisect_right(values, abs(value) + half_width)
         nearby = [number for number in nearby if cost(number) < COST_OF_FLOAT]
         nearby += [math.copysign(number.value, value) for number in numbers[first:last]]
-        # The distances are compared again, since the ends of the interval are rounded: in floats, 7/3 is
-        # 2 + 1/3, but its distance from 2 is more than 1/3.
+        # The ends of the interval are rounded: in floats, 7/3 is 2 + 1/3, but farther from 2 than 1/3.
         found |= {number for number in nearby if abs(number - value) <= half_width}
     return sorted(found, key=lambda number: (cost(number), abs(number - value)))
 
@@ -174,14 +165,8 @@ def expected_by_chance(number: float, half_width: float) -> float:
 
     Decimals of d digits, which cost d, are evenly spaced between two powers of ten, and the cost of others
     determines their spacing in the same way. Named numbers are ten times less dense than decimals of their
-    cost, since they also cost the name.
-
-    Parameters
-    ----------
-    number : float
-        A number of positive cost.
-    half_width : float
-        Half the width of the interval, finite.
+    cost, since they also cost the name. The number must have a positive cost, and half the width must be
+    finite.
 
     Examples
     --------

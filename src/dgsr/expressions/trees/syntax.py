@@ -15,15 +15,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from dgsr.expressions.trees.trees import (
-    ALIASES,
-    FUNCTIONS,
-    MAX_LEVELS,
-    SHORT_NAMES,
-    WHOLE_POWERS,
-    Tree,
-    is_number,
-)
+from dgsr.expressions.trees.infix import ATOM, NEGATION, POWER, PRODUCT, SUM, InfixWriter
+from dgsr.expressions.trees.trees import ALIASES, FUNCTIONS, MAX_LEVELS, SHORT_NAMES, Tree, is_number
 from dgsr.expressions.trees.user_operators import UserOperator
 
 #: Most characters of a formula.
@@ -40,17 +33,14 @@ _TOKEN = re.compile(
 _NAME = re.compile(r"[^\W\d]\w*")
 _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4}|.)")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
-#: Precedences, from the weakest to the strongest binding.
-SUM, PRODUCT, NEGATION, POWER, ATOM = 1, 2, 3, 4, 5
+
 _BINARY = {
     "+": ("add", SUM), "-": ("sub", SUM), "*": ("mul", PRODUCT), "/": ("div", PRODUCT), "**": ("pow", POWER)
 }  # fmt: skip
 
 
 def parse(
-    text: str,
-    variables: Sequence[str] | None = None,
-    functions: Mapping[str, UserOperator] | None = None,
+    text: str, variables: Sequence[str] | None = None, functions: Mapping[str, UserOperator] | None = None
 ) -> Tree:
     """Read a formula.
 
@@ -129,8 +119,7 @@ class _Parser:
         The depth is limited here, since every level of nesting passes through this method.
         """
         self.nesting += 1
-        if self.nesting > MAX_LEVELS:
-            raise self._too_deep()
+        self._check_depth(self.nesting)
         left, depth = self._operand()
         while True:
             _, value, _ = self.tokens[self.at]
@@ -141,13 +130,13 @@ class _Parser:
             self.at += 1
             right, right_depth = self._expression(precedence + (name != "pow"))
             depth = max(depth, right_depth) + 1
-            if depth > MAX_LEVELS:
-                raise self._too_deep()
+            self._check_depth(depth)
             left = (name, left, right)
 
-    def _too_deep(self) -> ValueError:
-        _, value, position = self.tokens[self.at]
-        return self._error(position, value, f"over {MAX_LEVELS} levels deep; shorten the formula")
+    def _check_depth(self, depth: int) -> None:
+        if depth > MAX_LEVELS:
+            _, value, position = self.tokens[self.at]
+            raise self._error(position, value, f"over {MAX_LEVELS} levels deep; shorten the formula")
 
     def _operand(self) -> tuple[Tree, int]:
         kind, value, position = self.tokens[self.at]
@@ -181,20 +170,17 @@ class _Parser:
 
     def _arguments(self, function: str, opened: int) -> tuple[Tree, int]:
         """Read the arguments of a function after its '('; return the function's tree and its depth."""
-        child, depth = self._expression(0)
-        children = [child]
-        while len(children) < self.arities[function]:
+        arguments = [self._expression(0)]
+        while len(arguments) < self.arities[function]:
             _, value, position = self.tokens[self.at]
             if value != ",":
-                raise self._error(
-                    position, value, f"{function} takes {self.arities[function]} arguments; write ','"
-                )
+                mend = f"{function} takes {self.arities[function]} arguments; write ','"
+                raise self._error(position, value, mend)
             self.at += 1
-            child, child_depth = self._expression(0)
-            children.append(child)
-            depth = max(depth, child_depth)
+            arguments.append(self._expression(0))
         self._close(opened)
-        return (function, *children), depth + 1
+        children, depths = zip(*arguments)
+        return (function, *children), max(depths) + 1
 
     def _name(self, name: str, position: int) -> tuple[Tree, int]:
         if self.tokens[self.at][1] == "(":
@@ -258,56 +244,22 @@ def _unquoted(text: str) -> str:
 def to_text(tree: Tree) -> str:
     """Write a tree as text that `parse` reads back to a tree of the same values.
 
-    There are parentheses only where the value depends on them: a sum of sums has none.
-
     Examples
     --------
     >>> to_text(("mul", ("add", "x1", -2), ("neg", ("pow", "x2", 2))))
     '(x1 - 2)*(-x2**2)'
     """
-    return _text(tree)[0]
+    return _FormulaWriter().text(tree)[0]
 
 
-def _text(tree: Tree) -> tuple[str, int]:
-    """Return the text and its precedence."""
-    if isinstance(tree, str):
-        return quoted(tree), ATOM
-    if not isinstance(tree, tuple):
-        return _number_text(tree)
-    name, children = tree[0], tree[1:]
-    if name == "pi":
-        return "pi", ATOM
-    if name in ("add", "sub"):
-        return _sum_text(children[0], children[1], minus=name == "sub")
-    if name == "mul":
-        return f"{_within(children[0], PRODUCT)}*{_within(children[1], PRODUCT, right=True)}", PRODUCT
-    if name == "div":
-        return f"{_within(children[0], PRODUCT)}/{_within(children[1], POWER)}", PRODUCT
-    if name == "neg":
-        return "-" + _within(children[0], PRODUCT, right=True), NEGATION
-    if name == "pow" or name in WHOLE_POWERS:
-        exponent = WHOLE_POWERS.get(name) or children[1]
-        return f"{_within(children[0], ATOM)}**{_within(exponent, POWER)}", POWER
-    return f"{SHORT_NAMES.get(name, name)}({', '.join(_text(child)[0] for child in children)})", ATOM
+class _FormulaWriter(InfixWriter):
+    def leaf(self, leaf: Tree) -> tuple[str, int]:
+        return (quoted(leaf), ATOM) if isinstance(leaf, str) else _number_text(leaf)
 
-
-def _within(tree: Tree, level: int, right: bool = False) -> str:
-    """Return the text of an operand, in parentheses if its precedence is below `level`.
-
-    A right operand that starts with a minus is in parentheses, too.
-    """
-    text, precedence = _text(tree)
-    return f"({text})" if precedence < level or (right and text.startswith("-")) else text
-
-
-def _sum_text(left: Tree, right: Tree, minus: bool) -> tuple[str, int]:
-    # The minus of a right operand is merged with the operator: a - b for a + -b.
-    if isinstance(right, tuple) and right[0] == "neg":
-        right, minus = right[1], not minus
-    elif is_number(right) and right < 0:
-        right, minus = -right, not minus
-    first = _within(left, SUM)
-    return f"{first} {'-' if minus else '+'} {_within(right, PRODUCT if minus else SUM, right=True)}", SUM
+    def call(self, name: str, operands: Sequence[Tree]) -> tuple[str, int]:
+        if name == "pi":
+            return "pi", ATOM
+        return f"{SHORT_NAMES.get(name, name)}({', '.join(self.text(child)[0] for child in operands)})", ATOM
 
 
 def _number_text(value: int | float | Fraction) -> tuple[str, int]:
@@ -316,18 +268,17 @@ def _number_text(value: int | float | Fraction) -> tuple[str, int]:
     elif isinstance(value, int) and abs(value) < 10**15:
         text = str(value)
     else:
-        exact = _decimal(value)
-        if exact is None:
+        text = _decimal(value)
+        if not text:
             return f"{value.numerator}/{value.denominator}", PRODUCT
-        text = exact
     return text, NEGATION if text.startswith("-") else ATOM
 
 
-def _decimal(value: int | Fraction) -> str | None:
-    """Write a number as a decimal that `parse` reads exactly, or return None."""
+def _decimal(value: int | Fraction) -> str:
+    """Write a number as a decimal that `parse` reads exactly, or return an empty text."""
     context = decimal.Context(prec=_MAX_DIGITS - 1)
     number = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))
     text = str(number)
     if "E" in text:
         text = str(number.normalize(context))  # without zeros at the end
-    return text.lower() if Fraction(text) == value else None
+    return text.lower() if Fraction(text) == value else ""

@@ -16,8 +16,7 @@ from typing import Any
 #: A nested tuple, a variable's name, or a number.
 Tree = Any
 
-#: Most levels of a formula, as a text and as a program. sympy takes six of Python's 1,000 frames to print a
-#: level, and 200 are left to the caller.
+#: Most levels of a formula; sympy takes six of Python's 1,000 frames to print one.
 MAX_LEVELS = 130
 
 #: Functions of one argument that a formula may have.
@@ -48,9 +47,9 @@ def is_number(tree: Tree) -> bool:
 
 
 def is_far(number: int | float | Fraction) -> bool:
-    """Return whether the difference of a column and this number may need more than five of its digits.
+    """Return whether a number is large, or of moderate size with six to twelve digits.
 
-    Such numbers are large, or have a moderate size and six to twelve digits.
+    The difference of a column and such a number may need more than five of its digits.
     """
     value = float(number)
     is_precise = float(f"{value:.5g}") != float(f"{value:.12g}") == value
@@ -71,6 +70,19 @@ def leaves(tree: Tree) -> Iterator[Tree]:
         for child in tree[1:]:
             yield from leaves(child)
     else:
+        yield tree
+
+
+def variables_of(tree: Tree) -> set[str]:
+    """Return the names of the variables of a tree."""
+    return {leaf for leaf in leaves(tree) if isinstance(leaf, str)}
+
+
+def nodes(tree: Tree) -> Iterator[Tree]:
+    """Yield the inner nodes of a tree, each after the nodes below it."""
+    if isinstance(tree, tuple):
+        for child in tree[1:]:
+            yield from nodes(child)
         yield tree
 
 

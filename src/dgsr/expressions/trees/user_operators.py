@@ -28,8 +28,8 @@ class UserOperator:
     """One user-defined operator; see `Library.with_operator` for its parameters.
 
     It can be called with arrays: ``operator(a)`` or ``operator(a, b)`` returns the values of the compiled
-    evaluator. Two operators are equal if their names, complexities and functions are equal. Functions that
-    were pickled by value are equal if their code and the values it encloses are equal.
+    evaluator. Two operators are equal if their names, complexities and functions are equal; functions that
+    were pickled by value are equal if their code and the values it encloses are.
 
     Parameters
     ----------
@@ -70,10 +70,8 @@ class UserOperator:
                 f"function={self.function!r} of operator {name!r} must be a Python function of one or two "
                 "floats; write one with def or lambda."
             )
-        if (
-            self.derivative is not None
-            and [_n_arguments(d) for d in self.derivatives or ()] != [arity] * arity
-        ):
+        derivatives = self.derivatives
+        if derivatives is not None and [_n_arguments(d) for d in derivatives] != [arity] * arity:
             wanted = "one function of one float" if arity == 1 else "a tuple of two functions of two floats"
             raise ValueError(f"derivative={self.derivative!r} of operator {name!r} must be {wanted}.")
 
@@ -91,23 +89,15 @@ class UserOperator:
 
     @property
     def address(self) -> int:
-        """The address of the compiled operator in this process; the first access compiles it.
+        """The address of the compiled operator in this process, which the first access compiles.
 
-        The operator must exist as long as the address is used.
-
-        Raises
-        ------
-        ValueError
-            If numba cannot compile one of the functions.
+        The operator must exist as long as the address is used. ValueError if numba cannot compile one of the
+        functions.
         """
-        return self._loop.address
-
-    @property
-    def _loop(self) -> Any:
         # The compiled operator is not a field, so that it is not pickled. If two threads compile, the first
         # result is used.
         loop = self.__dict__.get("_compiled")
-        return self.__dict__.setdefault("_compiled", self._compile()) if loop is None else loop
+        return (self.__dict__.setdefault("_compiled", self._compile()) if loop is None else loop).address
 
     def _compile(self) -> Any:
         # This is imported here, so that formulas can be read and written without loading numba.
