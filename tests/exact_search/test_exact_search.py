@@ -374,8 +374,7 @@ def test_contexts_are_inverted():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["exp", "log", "sin", "cos", "sqrt", "square", "cube", "inv", "neg", "tanh", "arcsin", "arccos"],
+    "name", ["exp", "log", "sin", "cos", "sqrt", "square", "cube", "inv", "neg", "tanh", "arcsin", "arccos"]
 )
 def test_taking_an_operator_off_its_values_leaves_the_operand(name):
     columns = table(1, low=0.05, high=0.95)

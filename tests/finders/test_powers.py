@@ -43,13 +43,7 @@ LAWS = {
     "a negative target": ([(0.5, 8.0), (0.1, 20.0), (1.0, 5.0)], lambda k, c, n: -k * c ** (1 / n)),
     "a negative exponent": ([(0.5, 8.0), (0.1, 20.0), (-5.0, -1.0)], lambda k, c, n: k * c ** (1 / n)),
 }
-LAWS_WITH_NOISE = [
-    "compound interest",
-    "an annuity",
-    "a bond",
-    "an exponent with an offset",
-    "at least once",
-]
+LAWS_WITH_NOISE = ["compound interest", "an annuity", "a bond", "an exponent with an offset", "at least once"]
 
 
 def every_second(laws):

@@ -139,10 +139,7 @@ def room_for_semantics(bank):
 
 
 _NO_SEMANTICS = Semantics(
-    np.zeros((0, N_POINTS)),
-    np.zeros(0),
-    np.zeros(0, dtype=np.int32),
-    np.zeros(0, dtype=np.uint64),
+    np.zeros((0, N_POINTS)), np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64)
 )
 
 

@@ -25,18 +25,7 @@ from dgsr.exact_search.limits import (
 )
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.operators import (
-    ADD,
-    CONSTANT,
-    COS,
-    DIV,
-    MUL,
-    SIN,
-    SQUARE,
-    VARIABLE,
-    apply,
-    is_binary,
-)
+from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, MUL, SIN, SQUARE, VARIABLE, apply, is_binary
 
 _compiled = compiled()
 

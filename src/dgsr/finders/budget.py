@@ -62,11 +62,7 @@ class Budget:
     """
 
     def __init__(
-        self,
-        max_evaluations: int,
-        max_time: float | None,
-        started: float | None = None,
-        n_targets: int = 1,
+        self, max_evaluations: int, max_time: float | None, started: float | None = None, n_targets: int = 1
     ) -> None:
         self.limits = max_evaluations, np.inf if max_time is None else max_time
         self.max_evaluations, self.max_time = self.limits

@@ -64,8 +64,7 @@ class ExactStages:
         last_second = budget.seconds + _SHARE * (budget.max_time - budget.seconds)
         most = before + self._most
         found = self.solver.solve(
-            self._stage,
-            lambda: budget.seconds > last_second or self._n_examined >= most or deadline(),
+            self._stage, lambda: budget.seconds > last_second or self._n_examined >= most or deadline()
         )
         self._stage += self._step
         return Found(found, True, self._n_examined - before)

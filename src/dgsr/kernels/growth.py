@@ -15,16 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.compilation import allocation_free, compiled
-from dgsr.kernels.grammar import (
-    DANGLING,
-    DEPTH,
-    LENGTH,
-    N_CONSTANTS,
-    allowed,
-    parent_of_next,
-    push,
-    reset,
-)
+from dgsr.kernels.grammar import DANGLING, DEPTH, LENGTH, N_CONSTANTS, allowed, parent_of_next, push, reset
 from dgsr.kernels.random import integer, uniform
 
 #: Most attempts of a genetic operator to make a valid child.

@@ -7,20 +7,7 @@ import math
 import numpy as np
 
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.operators import (
-    ARCCOS,
-    ARCSIN,
-    COS,
-    CUBE,
-    EXP,
-    INV,
-    LOG,
-    NEG,
-    SIN,
-    SQRT,
-    SQUARE,
-    TANH,
-)
+from dgsr.kernels.operators import ARCCOS, ARCSIN, COS, CUBE, EXP, INV, LOG, NEG, SIN, SQRT, SQUARE, TANH
 
 # The operators that `invertible_operators` may return, in its order.
 _INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS)

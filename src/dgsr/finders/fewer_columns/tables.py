@@ -84,11 +84,7 @@ def with_sum(reduction: Reduction, i: int, j: int, sign: int) -> Reduction:
 
 
 def scaled(
-    reduction: Reduction,
-    columns: tuple[int, ...],
-    pivot: int,
-    powers: tuple[Fraction, ...],
-    factor: Fraction,
+    reduction: Reduction, columns: tuple[int, ...], pivot: int, powers: tuple[Fraction, ...], factor: Fraction
 ) -> Reduction:
     """Return a table with columns and target divided by powers of one column, which is removed."""
     X, terms, at = reduction.X.copy(), list(reduction.columns), columns[pivot]

@@ -22,15 +22,7 @@ from dgsr.constants.uncertainty import derivatives
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Deadline, Problem, never
-from dgsr.finders.terms import (
-    Term,
-    TermPool,
-    population_of,
-    simple_terms,
-    sines_of,
-    subprograms,
-    terms_of,
-)
+from dgsr.finders.terms import Term, TermPool, population_of, simple_terms, sines_of, subprograms, terms_of
 
 # Most terms that are compared.
 _MOST_TERMS = 1_000
