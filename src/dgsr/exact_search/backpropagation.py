@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.join import (
     ADDED,
     BY_FIRST,
@@ -24,7 +25,6 @@ from dgsr.exact_search.join import (
     join,
     second_of,
 )
-from dgsr.exact_search.limits import MOST_FIRST, N_POINTS
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.compilation import compiled
@@ -65,7 +65,7 @@ def _operand(op, is_first, values, other, out):
         kind = BY_FIRST if is_first else BY_SECOND
     else:
         return False
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         out[j] = second_of(kind, values[j], other[j])
     return True
 
@@ -98,7 +98,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
     """
     most = len(tokens)
     ends = np.empty(most + 1, dtype=np.int64)
-    values, wanted = np.empty((most, N_POINTS)), np.empty((most, N_POINTS))
+    values, wanted = np.empty((most, limits.N_POINTS)), np.empty((most, limits.N_POINTS))
     known, in_sine = np.zeros(most, dtype=np.bool_), np.zeros(most, dtype=np.bool_)
     program = np.empty(most, dtype=np.int64)
     subtree_ends(tokens, length, table.arity, ends)
@@ -108,7 +108,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
             copy_to(values[i], points[address])
         else:
             second = ends[i + 1] if is_binary(op) else i + 1
-            apply(op, address, values[i + 1], values[second], values[i], N_POINTS)
+            apply(op, address, values[i + 1], values[second], values[i], limits.N_POINTS)
     known[0] = True
     copy_to(wanted[0], target)
     for i in range(length):
@@ -124,7 +124,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
             known[second] = _operand(op, False, wanted[i], values[first], wanted[second])
         elif op == SIN or op == COS or op == SQUARE:
             known[first] = True
-            for j in range(N_POINTS):
+            for j in range(limits.N_POINTS):
                 wanted[first, j] = _nearest(op, wanted[i, j], values[first, j])
         else:
             known[first] = unary_operand(op, wanted[i], wanted[first])
@@ -132,7 +132,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
     for i in range(1, length):
         if not known[i] or count == len(repaired):
             continue
-        n = join(wanted[i], bank, in_sine[i], MOST_FIRST, looks, program)
+        n = join(wanted[i], bank, in_sine[i], limits.MOST_FIRST, looks, program)
         rest = length - ends[i]
         if n == 0 or i + n + rest > most:
             continue

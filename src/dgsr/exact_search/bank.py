@@ -12,20 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.enumeration import enumerate_programs
-from dgsr.exact_search.limits import (
-    DROPPED_BITS,
-    KEPT_OF_LARGE,
-    KEPT_OF_SMALL,
-    LARGEST_POWER,
-    MOST_ALIKE,
-    MOST_ROWS,
-    N_POINTS,
-    NEAR_IN_LARGE,
-    NEAR_IN_SMALL,
-    ROUNDING_BITS,
-    SMALL,
-)
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.elementary import exp
@@ -75,7 +63,7 @@ class Bank(NamedTuple):
         return bank
 
 
-def bank_of(library, n_variables, size=SMALL):
+def bank_of(library, n_variables, size=limits.SMALL):
     """Return the bank of a library over the first columns of some data, without values.
 
     Parameters
@@ -91,13 +79,13 @@ def bank_of(library, n_variables, size=SMALL):
     Bank
         Banks are cached: every small one, and the two large ones that were used last.
     """
-    keep = _kept if size <= SMALL else _kept_for_a_while
+    keep = _kept if size <= limits.SMALL else _kept_for_a_while
     return keep(library.with_variables(n_variables), size)
 
 
 def new_bank(library, size):
     """Enumerate the bank of a library over all of its variables; see `bank_of`."""
-    table, small = library.table, size <= SMALL
+    table, small = library.table, size <= limits.SMALL
     n_columns = min(library.n_variables, size // 2)  # only the first columns of very wide data
     programs = enumerate_programs(table.opcode, table.argument, n_columns, size, of_one=not small)
     n = int(programs.total[0])
@@ -117,8 +105,8 @@ def new_bank(library, size):
         nodes=nodes,
         trigonometric=programs.trigonometric[:n].copy(),
         n_up_to=np.searchsorted(nodes, np.arange(5), side="right"),
-        n_kept=min(n, max(size // (KEPT_OF_SMALL if small else KEPT_OF_LARGE), n_columns)),
-        near=NEAR_IN_SMALL if small else NEAR_IN_LARGE,
+        n_kept=min(n, max(size // (limits.KEPT_OF_SMALL if small else limits.KEPT_OF_LARGE), n_columns)),
+        near=limits.NEAR_IN_SMALL if small else limits.NEAR_IN_LARGE,
         semantics=_NO_SEMANTICS,
     )
 
@@ -129,9 +117,9 @@ _kept, _kept_for_a_while = cache(new_bank), lru_cache(maxsize=2)(new_bank)
 def room_for_semantics(bank):
     """Return empty arrays for the values of a bank's subprograms on a data set."""
     n = len(bank.token)
-    size = 1 << (n + LARGEST_POWER).bit_length() - 1
+    size = 1 << (n + limits.LARGEST_POWER).bit_length() - 1
     return Semantics(
-        np.zeros((bank.n_kept, N_POINTS)),
+        np.zeros((bank.n_kept, limits.N_POINTS)),
         np.zeros(n),
         np.zeros(4 * size, dtype=np.int32),
         np.zeros(size // 4, dtype=np.uint64),
@@ -139,13 +127,13 @@ def room_for_semantics(bank):
 
 
 _NO_SEMANTICS = Semantics(
-    np.zeros((0, N_POINTS)), np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64)
+    np.zeros((0, limits.N_POINTS)), np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64)
 )
 
 
 def spread_rows(n):
     """Return at most `MOST_ROWS` of n rows, evenly spread since a table may be sorted."""
-    most = min(n, MOST_ROWS)
+    most = min(n, limits.MOST_ROWS)
     return np.arange(most) * n // most
 
 
@@ -167,9 +155,9 @@ def choose_points(columns):
         Indices of different rows.
     """
     n = columns.shape[1]
-    rows = np.empty(N_POINTS, dtype=np.int64)
-    for j in range(N_POINTS):
-        rows[j] = (2 * j + 1) * n // (2 * N_POINTS)
+    rows = np.empty(limits.N_POINTS, dtype=np.int64)
+    for j in range(limits.N_POINTS):
+        rows[j] = (2 * j + 1) * n // (2 * limits.N_POINTS)
     first, least = rows[0], np.inf
     for i in range(n):
         dull = 0.0
@@ -180,7 +168,7 @@ def choose_points(columns):
                 dull += 10.0
         if dull < least:
             first, least = i, dull
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         if rows[j] == first:
             rows[j] = rows[0]
     rows[0] = first
@@ -207,16 +195,16 @@ def fill(points, bank):
             copy_to(values[i], points[i])
         else:
             f, s = bank.first[i], bank.second[i]
-            apply(op, bank.address[i], values[f], values[s], values[i], N_POINTS)
+            apply(op, bank.address[i], values[f], values[s], values[i], limits.N_POINTS)
         at_first[i] = values[i, 0]
     operands = bank.first, bank.second
     _fill_first(bank.n_kept, bank.opcode, bank.address, operands, at_first)
     n_alike = np.zeros(len(slots), dtype=np.uint8)
     for i in range(len(bank.token)):
         if at_first[i] != 0.0 and abs(at_first[i]) < 1e100:
-            mixed = _mixed(_bits(at_first[i]) >> DROPPED_BITS)
+            mixed = _mixed(_bits(at_first[i]) >> limits.DROPPED_BITS)
             at = _slot(mixed, slots)
-            if n_alike[at] == MOST_ALIKE:
+            if n_alike[at] == limits.MOST_ALIKE:
                 at_first[i] = np.nan
                 continue
             n_alike[at] += 1
@@ -258,10 +246,10 @@ def values_of(i, bank, out):
     if i < bank.n_kept:
         copy_to(out, bank.semantics.values[i])
         return
-    first, second = np.empty(N_POINTS), np.empty(N_POINTS)
+    first, second = np.empty(limits.N_POINTS), np.empty(limits.N_POINTS)
     values_of(bank.first[i], bank, first)
     values_of(bank.second[i], bank, second)
-    apply(bank.opcode[i], bank.address[i], first, second, out, N_POINTS)
+    apply(bank.opcode[i], bank.address[i], first, second, out, limits.N_POINTS)
 
 
 @_compiled
@@ -333,7 +321,10 @@ def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
         Number of candidates.
     """
     bits = _bits(value)
-    low, high = (bits - ROUNDING_BITS) >> DROPPED_BITS, (bits + ROUNDING_BITS) >> DROPPED_BITS
+    low, high = (
+        (bits - limits.ROUNDING_BITS) >> limits.DROPPED_BITS,
+        (bits + limits.ROUNDING_BITS) >> limits.DROPPED_BITS,
+    )
     mixed = _mixed(low)
     if bloom[_word(mixed, bloom)] & _bit(mixed):
         n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks)

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.bank import write_subprogram
 from dgsr.exact_search.join import (
     ADDED,
@@ -28,7 +29,6 @@ from dgsr.exact_search.join import (
     second_of,
     write_join,
 )
-from dgsr.exact_search.limits import LARGEST_POWER, SMALLEST_SUMMAND
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import unary_operand
@@ -40,7 +40,7 @@ _compiled = compiled()
 @_compiled
 def n_contexts(n_programs, bank):
     """Return the number of contexts without a subprogram or with one of the first `n_programs`."""
-    return len(bank.unary) + LARGEST_POWER - 1 + ALONE * n_programs
+    return len(bank.unary) + limits.LARGEST_POWER - 1 + ALONE * n_programs
 
 
 @_compiled
@@ -52,9 +52,9 @@ def parts(context, bank):
     n_unary = len(bank.unary)
     if context < n_unary:
         return context, 1, ALONE, 0
-    if context < n_unary + LARGEST_POWER - 1:
+    if context < n_unary + limits.LARGEST_POWER - 1:
         return -1, context - n_unary + 2, ALONE, 0
-    pair = context - n_unary - LARGEST_POWER + 1
+    pair = context - n_unary - limits.LARGEST_POWER + 1
     return -1, 1, pair % ALONE, pair // ALONE
 
 
@@ -114,7 +114,7 @@ def invert(context, bank, target, out):
     unary, power, kind, f = parts(context, bank)
     values = bank.semantics.values
     if kind != ALONE:
-        if kind < MULTIPLIED and abs(target[0]) < SMALLEST_SUMMAND * abs(values[f, 0]):
+        if kind < MULTIPLIED and abs(target[0]) < limits.SMALLEST_SUMMAND * abs(values[f, 0]):
             return False
         for j in range(len(out)):
             out[j] = second_of(kind, target[j], values[f, j])

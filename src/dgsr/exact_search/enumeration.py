@@ -16,13 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.limits import (
-    ENUMERATED_AT_ONCE,
-    LARGEST_INTEGER,
-    LARGEST_POWER,
-    MOST_NODES,
-    N_REFERENCE,
-)
+from dgsr.exact_search import limits
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, MUL, SIN, SQUARE, VARIABLE, apply, is_binary
@@ -66,11 +60,11 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
     flags = [np.zeros(size, dtype=np.bool_) for _ in range(2)]
     slots = np.full(1 << (2 * size - 1).bit_length(), -1, dtype=np.int32)
     total = np.zeros(1, dtype=np.int64)
-    programs = Enumeration(total, *integers, *flags, np.empty((size, N_REFERENCE)), slots)
+    programs = Enumeration(total, *integers, *flags, np.empty((size, limits.N_REFERENCE)), slots)
     first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
     operators = [t for t in range(first_variable) if opcode[t] != CONSTANT]
     tokens_of = {int(opcode[t]): t for t in operators}
-    columns = np.random.default_rng(0).uniform(0.5, 3.0, (n_columns, N_REFERENCE))
+    columns = np.random.default_rng(0).uniform(0.5, 3.0, (n_columns, limits.N_REFERENCE))
     binary = tokens_of.get(ADD, -1), tokens_of.get(DIV, -1)
     _add_columns_and_integers(columns, first_variable, *binary, opcode, argument, programs)
     starts = [0, 0, int(total[0])]  # first numbers of the programs of one node, of two, ...
@@ -80,8 +74,8 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
         _add_level(np.array(kinds, dtype=np.int64).reshape(-1, 5), nodes, of_one, opcode, argument, programs)
         starts.append(int(total[0]))
         # Where all operators have two operands, every other level is empty.
-        goes_on = starts[-1] > starts[-3] and nodes < MOST_NODES
-        if not goes_on or total[0] > size - LARGEST_POWER:
+        goes_on = starts[-1] > starts[-3] and nodes < limits.MOST_NODES
+        if not goes_on or total[0] > size - limits.LARGEST_POWER:
             return programs
 
 
@@ -92,7 +86,7 @@ def _add_columns_and_integers(columns, first_variable, add, div, opcode, argumen
         _keep(first_variable + c, c, 0, 1, 1, False, columns[c], programs)
     if add >= 0 and div >= 0:
         multiple = 0
-        for k in range(1, LARGEST_INTEGER + 1):
+        for k in range(1, limits.LARGEST_INTEGER + 1):
             if k > 1:
                 multiple = _add(add, 0, multiple, 1, opcode, argument, programs)
             _add(div, multiple, 0, 1, opcode, argument, programs)
@@ -126,10 +120,10 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
     step = max(1, int(0.6180339887 * total))
     while math.gcd(step, total) > 1:
         step += 1
-    for done in range(0, total, ENUMERATED_AT_ONCE):
-        if programs.total[0] > len(programs.token) - LARGEST_POWER:
+    for done in range(0, total, limits.ENUMERATED_AT_ONCE):
+        if programs.total[0] > len(programs.token) - limits.LARGEST_POWER:
             return
-        at, n = done * step % total, min(ENUMERATED_AT_ONCE, total - done)
+        at, n = done * step % total, min(limits.ENUMERATED_AT_ONCE, total - done)
         _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs)
 
 
@@ -137,7 +131,7 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
 def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs):
     """Add n of the `total` programs of all kinds, starting one step after index `at`, while there is room."""
     for _ in range(n):
-        if programs.total[0] > len(programs.token) - LARGEST_POWER:
+        if programs.total[0] > len(programs.token) - limits.LARGEST_POWER:
             return
         at = (at + step) % total
         rest, k = at, 0
@@ -157,7 +151,7 @@ def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, progra
             while opcode[multiply] != MUL:
                 multiply += 1
             power = f
-            for _ in range(2, LARGEST_POWER + 1):
+            for _ in range(2, limits.LARGEST_POWER + 1):
                 if power >= 0:
                     power = _add(multiply, f, power, nodes, opcode, argument, programs)
 
@@ -173,8 +167,8 @@ def _add(token, f, s, nodes, opcode, argument, programs):
         constant &= programs.constant[s]
     if (own and trigonometric) or (constant and is_binary(op) and nodes > 1):
         return -1
-    values = np.empty(N_REFERENCE)
-    apply(op, argument[token], programs.values[f], programs.values[s], values, N_REFERENCE)
+    values = np.empty(limits.N_REFERENCE)
+    apply(op, argument[token], programs.values[f], programs.values[s], values, limits.N_REFERENCE)
     return _keep(token, f, s, length, nodes, own or trigonometric, values, programs)
 
 
@@ -182,8 +176,8 @@ def _add(token, f, s, nodes, opcode, argument, programs):
 def _keep(token, f, s, length, nodes, trigonometric, values, programs):
     """Add a program if no other has its values; return the index of the program with them, or -1."""
     n_finite, largest, mixed, alike = 0, 0.0, np.uint64(0), True
-    key = np.zeros(N_REFERENCE, dtype=np.float32)
-    for j in range(N_REFERENCE):
+    key = np.zeros(limits.N_REFERENCE, dtype=np.float32)
+    for j in range(limits.N_REFERENCE):
         if math.isfinite(values[j]):
             n_finite += 1
             largest = max(largest, abs(values[j]))
@@ -191,13 +185,13 @@ def _keep(token, f, s, length, nodes, trigonometric, values, programs):
         mixed = (mixed ^ np.uint64(key[j : j + 1].view(np.uint32)[0])) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         alike &= abs(values[j] - values[0]) <= 1e-9 * abs(values[0])
-    if 2 * n_finite < N_REFERENCE or largest < 1e-9:
+    if 2 * n_finite < limits.N_REFERENCE or largest < 1e-9:
         return -1
     slots = programs.slots
     at = np.int64(mixed >> np.uint64(24)) & (len(slots) - 1)
     while slots[at] >= 0:
         same = True
-        for j in range(N_REFERENCE):
+        for j in range(limits.N_REFERENCE):
             other = programs.values[slots[at], j]
             same &= key[j] == (np.float32(other) if math.isfinite(other) else np.float32(0.0))
         if same:

@@ -16,19 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.bank import probe, values_of, write_subprogram
-from dgsr.exact_search.limits import (
-    ANGLE,
-    CLOSE,
-    CLOSE_BY_LARGEST,
-    EVALUATION,
-    FIRSTS_AT_ONCE,
-    LARGEST_POWER,
-    LOOKS_OF_JOIN,
-    MOST_CANDIDATES,
-    N_POINTS,
-    SMALLEST_SUMMAND,
-)
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.inverses import unary_operand
@@ -58,8 +47,8 @@ class Query(NamedTuple):
 @_compiled
 def new_query():
     """Return a query without values."""
-    row = np.empty(N_POINTS)
-    candidates = np.empty((MOST_CANDIDATES, 3), dtype=np.int64)
+    row = np.empty(limits.N_POINTS)
+    candidates = np.empty((limits.MOST_CANDIDATES, 3), dtype=np.int64)
     looks = np.zeros(1, dtype=np.int64)
     return Query(row, row.copy(), row.copy(), row.copy(), np.empty(64), candidates, looks)
 
@@ -138,7 +127,7 @@ def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, lo
     n = probe(r, 0, ALONE, near, at_first, slots, bloom, candidates, 0, looks) if start == 0 else 0
     for f in range(start, stop):
         x = at_first[f]
-        if SMALLEST_SUMMAND * max(abs(r), abs(x)) < min(abs(r), abs(x)):
+        if limits.SMALLEST_SUMMAND * max(abs(r), abs(x)) < min(abs(r), abs(x)):
             n = probe(r - x, f, ADDED, near, at_first, slots, bloom, candidates, n, looks)
             n = probe(x - r, f, LESS_SECOND, near, at_first, slots, bloom, candidates, n, looks)
             n = probe(r + x, f, LESS_FIRST, near, at_first, slots, bloom, candidates, n, looks)
@@ -155,7 +144,7 @@ def values_of_join(join, bank, work, out):
     values_of(join.second, bank, work)
     if join.kind != ALONE:
         values_of(join.first, bank, out)
-        for j in range(N_POINTS):
+        for j in range(limits.N_POINTS):
             work[j] = combined(join.kind, out[j], work[j])
     apply_unary_or_power(join.unary, join.power, bank, work, out)
 
@@ -164,18 +153,18 @@ def values_of_join(join, bank, work, out):
 def apply_unary_or_power(unary, power, bank, values, out):
     """Write the values of a unary operator, or of a power if `unary` is -1, given those of its operand."""
     if unary >= 0:
-        apply(bank.unary[unary], 0, values, values, out, N_POINTS)
+        apply(bank.unary[unary], 0, values, values, out, limits.N_POINTS)
         return
     copy_to(out, values)
     for _ in range(1, power):
-        for j in range(N_POINTS):
+        for j in range(limits.N_POINTS):
             out[j] *= values[j]
 
 
 @_compiled
 def are_close(values, target, tolerance):
     """Return whether all values are within the tolerance of the target."""
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         if not abs(values[j] - target[j]) <= tolerance[j]:
             return False
     return True
@@ -185,19 +174,19 @@ def are_close(values, target, tolerance):
 def fill_tolerance(target, tolerance):
     """Write the largest distance of a join from a target; return False if the target is not finite."""
     size = 0.0
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         size = max(size, abs(target[j]))
         if not abs(target[j]) < 1e100:
             return False
-    for j in range(N_POINTS):
-        tolerance[j] = CLOSE * abs(target[j]) + CLOSE_BY_LARGEST * size
+    for j in range(limits.N_POINTS):
+        tolerance[j] = limits.CLOSE * abs(target[j]) + limits.CLOSE_BY_LARGEST * size
     return True
 
 
 @_compiled
 def n_outer(bank):
     """Return the number of ways in which a join may begin: with no operator, a unary one, or a power."""
-    return len(bank.unary) + LARGEST_POWER
+    return len(bank.unary) + limits.LARGEST_POWER
 
 
 @_compiled
@@ -242,7 +231,7 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
             if bank.unary_tokens[unary] < 0 or (periodic and (without or max(-least, largest) > 1.0)):
                 continue
             bare = without or periodic
-            n_operands = operands_of(op, target[:1], ANGLE, operands)
+            n_operands = operands_of(op, target[:1], limits.ANGLE, operands)
         elif at > n_unary:
             power, above = at - n_unary + 1, 1
             if bank.binary_tokens[2] < 0 or (power % 2 == 0 and least < 0.0):
@@ -250,15 +239,17 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
             n_operands = _roots(target[0], power, operands)
         stop = n_firsts[0 if n_operands == 1 and power == 1 else 1]
         most_tokens = (most - (power - 1)) // power - (unary >= 0)
-        n_parts = (stop - 1) // FIRSTS_AT_ONCE + 1
+        n_parts = (stop - 1) // limits.FIRSTS_AT_ONCE + 1
         for part in range(n_operands * n_parts):
-            operand, start = operands[part // n_parts], part % n_parts * FIRSTS_AT_ONCE
+            operand, start = operands[part // n_parts], part % n_parts * limits.FIRSTS_AT_ONCE
             if not abs(operand) < 1e100:
                 continue
             if query.looks[0] < 0:
                 return best
             arguments = bank.near, at_first, slots, bloom, candidates, query.looks
-            for p in range(find_candidates(operand, start, min(start + FIRSTS_AT_ONCE, stop), *arguments)):
+            for p in range(
+                find_candidates(operand, start, min(start + limits.FIRSTS_AT_ONCE, stop), *arguments)
+            ):
                 f, kind, g = candidates[p]
                 n_nodes, n_tokens = above + nodes[g], length[g]
                 if kind != ALONE:
@@ -272,7 +263,7 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
                     continue
                 if query.looks[0] < 0:
                     return best
-                query.looks[0] -= EVALUATION
+                query.looks[0] -= limits.EVALUATION
                 candidate = Join(n_nodes, unary, power, kind, f, g)
                 values_of_join(candidate, bank, query.work, query.made)
                 if are_close(query.made, target, query.tolerance):
@@ -310,7 +301,7 @@ def join(target, bank, without, most_first, looks, program):
     query = new_query()
     copy_to(query.values, target)
     n_firsts = min(bank.n_up_to[3], most_first), min(bank.n_up_to[2], most_first)
-    most = min(looks[0], LOOKS_OF_JOIN)
+    most = min(looks[0], limits.LOOKS_OF_JOIN)
     query.looks[0] = most
     found = simplest_join(query, bank, without, (0, n_outer(bank)), n_firsts, len(program), NONE)
     looks[0] -= most - query.looks[0]

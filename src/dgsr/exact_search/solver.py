@@ -9,18 +9,9 @@ import numpy as np
 
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.exact_search import limits
 from dgsr.exact_search.backpropagation import repair
 from dgsr.exact_search.bank import Bank, bank_of, choose_points, spread_rows
-from dgsr.exact_search.limits import (
-    LARGE,
-    LAW_ERROR,
-    LOOKS_OF_POLYNOMIALS,
-    LOOKS_OF_REPAIR,
-    MOST_REPAIRED,
-    MOST_ROWS_OF_POLYNOMIALS,
-    N_POINTS,
-    SMALL,
-)
 from dgsr.exact_search.quotients import rational_trees
 from dgsr.exact_search.stages import STAGES, Stage, find_law, ignore
 from dgsr.expressions.programs.constraints import Grammar
@@ -71,7 +62,7 @@ class ExactSolver:
         library: Library,
         data: DataSet,
         grammar: Grammar,
-        size: int = LARGE,
+        size: int = limits.LARGE,
         count_looks: Callable[[int], None] = ignore,
     ) -> None:
         self.library, self.size, self._count_looks = library, size, count_looks
@@ -83,12 +74,12 @@ class ExactSolver:
         rows = usual[spread_rows(len(usual))]
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
-        self._has_points = len(rows) >= N_POINTS and len(self._usable) > 0
+        self._has_points = len(rows) >= limits.N_POINTS and len(self._usable) > 0
         if self._has_points:
             points = choose_points(self._columns[self._usable])
             self._points = np.ascontiguousarray(self._columns[:, points])
             self._target = self._y[points]
-            self._bank = self._filled_bank(SMALL)
+            self._bank = self._filled_bank(limits.SMALL)
             self._largest = self._bank  # the largest bank that has been searched
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
@@ -118,9 +109,11 @@ class ExactSolver:
         """Write a law that is a polynomial or a quotient of two; return its length, or 0."""
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
-        self._count_looks(LOOKS_OF_POLYNOMIALS)
+        self._count_looks(limits.LOOKS_OF_POLYNOMIALS)
         usual = np.flatnonzero(self._data.is_usual)
-        rows = usual[np.unique(np.linspace(0, len(usual) - 1, MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))]
+        rows = usual[
+            np.unique(np.linspace(0, len(usual) - 1, limits.MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))
+        ]
         columns = self._data.columns[self._usable][:, rows]
         with np.errstate(all="ignore"):  # powers of large columns may overflow
             trees = list(rational_trees(columns, self._data.y[rows]))
@@ -163,13 +156,13 @@ class ExactSolver:
             return False
         values = predictions(Programs(tokens, lengths, np.ones((1, 0))), self.library.table, self._columns)[0]
         with np.errstate(all="ignore"):  # a program that is not finite is no law
-            return bool(np.mean((values - self._y) ** 2) <= LAW_ERROR * np.mean(self._y**2))
+            return bool(np.mean((values - self._y) ** 2) <= limits.LAW_ERROR * np.mean(self._y**2))
 
     def repair(
         self,
         near_misses: Population,
         should_stop: Callable[[], bool] = lambda: False,
-        most_looks: int = LOOKS_OF_REPAIR,
+        most_looks: int = limits.LOOKS_OF_REPAIR,
     ) -> Population:
         """Return copies of near misses with one subtree replaced so that they are exact at the points.
 
@@ -182,9 +175,9 @@ class ExactSolver:
             Number of candidates examined after which the repairs end.
         """
         width = self.grammar.max_length
-        tokens = np.zeros((MOST_REPAIRED, width), dtype=np.int64)
-        lengths = np.zeros(MOST_REPAIRED, dtype=np.int64)
-        n, most_looks = 0, min(most_looks, LOOKS_OF_REPAIR)
+        tokens = np.zeros((limits.MOST_REPAIRED, width), dtype=np.int64)
+        lengths = np.zeros(limits.MOST_REPAIRED, dtype=np.int64)
+        n, most_looks = 0, min(most_looks, limits.LOOKS_OF_REPAIR)
         looks = np.array([most_looks])
         if self._has_points:
             data = self.library.table, self._points, self._target, self._largest, looks

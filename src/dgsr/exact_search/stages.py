@@ -7,17 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.contexts import n_contexts
 from dgsr.exact_search.join import join
-from dgsr.exact_search.limits import (
-    ANGLE,
-    FAR_ANGLE,
-    FARTHEST_ANGLE,
-    FEWEST_FIRSTS,
-    LOOKS_OF_JOIN,
-    MOST_FIRST_OF_LAW,
-    MOST_LOOKS_OF_STAGE,
-)
 from dgsr.exact_search.stage_kernels import (
     IN_CONTEXTS,
     IN_SINE,
@@ -51,7 +43,7 @@ class Stage(NamedTuple):
     innermost: Contexts | None = None
     plain: bool = False  # whether the join is no unary operator or power, so that more subprograms are tried
     first_nodes: int | None = None  # most nodes of the first of two in a sine; None tries `FEWEST_FIRSTS`
-    largest: float = ANGLE  # absolute value up to which the operands of a sine are searched for
+    largest: float = limits.ANGLE  # absolute value up to which the operands of a sine are searched for
 
 
 STAGES = (
@@ -66,13 +58,13 @@ STAGES = (
     Stage("plain join in one context", "log(x1)*exp(x1 + x2)/cos(x2)", 0.021,
           IN_CONTEXTS, 2, plain=True),
     Stage("sine of a join", "cos(exp(x1 + x2)/log(x2))", 0.014,
-          IN_SINE, first_nodes=4, largest=FARTHEST_ANGLE),
+          IN_SINE, first_nodes=4, largest=limits.FARTHEST_ANGLE),
     Stage("sine of a short context", "sin(3 - log(x1 + x2)/log(x1))", 0.01,
-          IN_SINE, None, Contexts(1, or_none=True), largest=FARTHEST_ANGLE),
+          IN_SINE, None, Contexts(1, or_none=True), largest=limits.FARTHEST_ANGLE),
     Stage("sine of one context", "sin((x2**3 - (x2 + 1)**2)/log(x1))", 0.036,
           IN_SINE, None, Contexts(2), first_nodes=3),
     Stage("sine in one context", "log(x2) + cos(x2**3*log(x1 + x2))", 0.008,
-          IN_SINE, 2, largest=FARTHEST_ANGLE),
+          IN_SINE, 2, largest=limits.FARTHEST_ANGLE),
     Stage("plain join in a long context", "x1 + x2 + log(x1) - exp(x1*x2)", 0.087,
           IN_CONTEXTS, 3, plain=True),
     Stage("sine in a very long context", "exp(x1 + x2) - cos((x2 + 1)**2 + x2)", 0.094,
@@ -98,9 +90,9 @@ STAGES = (
     Stage("sine of an operator in a short context", "cos(x2*log(x1 + (x2 + 1)**2))", 0.042,
           IN_SINE, None, Contexts(1), Contexts(0), first_nodes=3),
     Stage("sine of an operator on a join", "sin(exp(x2/exp(x1*x2)))", 0.019,
-          IN_SINE, None, Contexts(0), first_nodes=4, largest=FAR_ANGLE),
+          IN_SINE, None, Contexts(0), first_nodes=4, largest=limits.FAR_ANGLE),
     Stage("sine of an operator in a long context, far", "x1 + cos(exp(x1*x2 + 3))", 0.048,
-          IN_SINE, 3, Contexts(0), largest=FARTHEST_ANGLE),
+          IN_SINE, 3, Contexts(0), largest=limits.FARTHEST_ANGLE),
     Stage("join in two short contexts", "3*(x1 - (cos(x2) + x1*x2)**3)", 0.033,
           IN_CONTEXTS, 1, Contexts(1)),
 )  # fmt: skip
@@ -116,7 +108,7 @@ def task_of(stage, bank):
         first = 0 if contexts.more_than is None else counts[contexts.more_than]
         return -1 if contexts.or_none else first, counts[contexts.most]
 
-    few = min(FEWEST_FIRSTS, len(bank.token))
+    few = min(limits.FEWEST_FIRSTS, len(bank.token))
     return StageTask(
         stage.kind,
         0 if stage.outer is None else counts[stage.outer],
@@ -169,12 +161,12 @@ def find_law(
     """
     for stage in stages:
         if stage.kind == WHOLE:
-            looks = np.array([LOOKS_OF_JOIN])
-            n = join(target, bank, False, MOST_FIRST_OF_LAW, looks, program)
-            count_looks(LOOKS_OF_JOIN - int(looks[0]))
+            looks = np.array([limits.LOOKS_OF_JOIN])
+            n = join(target, bank, False, limits.MOST_FIRST_OF_LAW, looks, program)
+            count_looks(limits.LOOKS_OF_JOIN - int(looks[0]))
         else:
             task, progress = task_of(stage, bank), new_progress()
-            goes_on, is_stopped, left = True, False, MOST_LOOKS_OF_STAGE
+            goes_on, is_stopped, left = True, False, limits.MOST_LOOKS_OF_STAGE
             while goes_on and not (is_stopped := should_stop()):
                 goes_on = go_on(task, progress, target, bank, program)
                 count_looks(left - int(progress[LOOKS]))

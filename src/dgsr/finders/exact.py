@@ -20,23 +20,13 @@ _SHARE = 0.5
 class ExactStages:
     """Finder that runs the next stage of exact search at every call, and repairs near misses.
 
-    Parameters
-    ----------
-    problem : Problem
-        A problem whose library has no constants.
-    budget : Budget
-        The budget of the search, which limits the candidates of a stage.
-
-    Attributes
-    ----------
-    law : Population
-        The result of the first stage of the solver: one program or none.
+    The library of the problem has no constants. The attribute `law` has the result of the first stage: one
+    program or none.
     """
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
         self._budget, self._n_examined = budget, 0
-        table = problem.library, problem.data, problem.grammar
-        self.solver = ExactSolver(*table, count_looks=self._count)
+        self.solver = ExactSolver(problem.library, problem.data, problem.grammar, count_looks=self._count)
         most = self._most
         self.law = self.solver.solve(0)
         # The first stage takes milliseconds, which may be longer than all evaluations of a small budget.

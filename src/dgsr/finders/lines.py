@@ -11,9 +11,8 @@ from dgsr.finders.terms import Term, columns_of, population_of
 
 # Most columns of a model.
 _MOST_COLUMNS = 5
-# Most values, rows times columns, from which the columns are selected.
+# Most values, rows times columns, and most rows from which the columns are selected.
 _MOST_VALUES = 2_000_000
-# Most rows on which the columns are selected.
 _MOST_ROWS = 2_000
 # Iterations of the fit of the coefficients to all rows.
 _STEPS = 10

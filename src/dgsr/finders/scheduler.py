@@ -1,10 +1,8 @@
 """The order in which finders are called, and the count of the candidates that they examine.
 
-Before the rounds of a search with constants, laws of two simple terms are compared exhaustively. Then common
-forms are fitted to single columns and quotients of polynomials to all columns together, and the law is
-searched for in tables of fewer columns that follow from symmetries. Without constants, exact search runs one
-stage before the rounds and one after each round. At the end of a search, linear models, longer formulas and
-the common forms are fitted to all rows.
+With constants, the finders of laws of two terms, of common forms, of quotients of polynomials and of laws of
+fewer columns are called before the rounds; without constants, exact search runs one stage before the rounds
+and one after each. At the end linear models, longer formulas and the common forms are fitted to all rows.
 """
 
 from __future__ import annotations
@@ -90,15 +88,7 @@ class Scheduler:
 
         After an exact fit the common forms are fitted only where the table has a single column, since the fit
         may be equal to one of them. Candidates are not counted here, since a resumed fit repeats this step.
-
-        Parameters
-        ----------
-        problem : Problem
-            It may have more rows than the problem of the search.
-        longer : Longer
-        is_exact : bool
-            Whether the search has an exact fit.
-        deadline : callable
+        The problem may have more rows than that of the search.
         """
         finders: list[Finder] = [linear_models, longer] if self._has_constants else []
         if self._look_up and not (is_exact and len(columns_of(problem.grammar)) > 1):

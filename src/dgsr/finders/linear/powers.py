@@ -16,15 +16,12 @@ from dgsr.finders.linear.elimination import eliminated
 
 # Degrees of the numerator and denominator of the quotients by which powers are compared.
 _DEGREES = ((3, 1), (2, 2))
-# Number of terms to which these quotients are also reduced. On noisy data this reveals powers that do not
-# stand out in the fit with all terms.
+# Number of terms to which these quotients are also reduced. Noise hides some powers in fits with all terms.
 _FEW = 6
 # Most columns in which powers are searched for.
 _MOST_COLUMNS = 5
 # Largest ratio of the squared errors with and without a power, in the fits with all terms and with few.
 _LEFT_OVER = (0.3, 1.0)
-# Factor of a column in percent within a factor of growth, 1 + x/100, or of decay, 1 - x/100.
-_PERCENT = 0.01
 # Operators that join 1 and a column to a factor of growth and of decay.
 _FACTORS = ("add", "sub")
 
@@ -33,21 +30,11 @@ def bases_of(column: Tree, values: np.ndarray, operators: Sequence[str] = _FACTO
     """Return a column, the factor of growth 1 + x and the factor of decay 1 - x, as trees with their values.
 
     Only bases that are positive on all rows are returned. A column that reaches 1 in size is read as percent.
-
-    Parameters
-    ----------
-    column : Tree
-    values : ndarray of shape (n_rows,)
-    operators : sequence of str
-        ``"add"`` for the factor of growth, ``"sub"`` for the factor of decay.
-
-    Returns
-    -------
-    dict of tree to ndarray of shape (n_rows,)
+    The operators are ``"add"`` for the factor of growth and ``"sub"`` for the factor of decay.
     """
     rate, share = column, values
     if np.abs(values).max() >= 1.0:
-        rate, share = ("mul", _PERCENT, column), _PERCENT * values
+        rate, share = ("mul", 0.01, column), 0.01 * values
     bases: dict[Tree, np.ndarray] = {column: values}
     for operator in operators:
         bases[operator, 1.0, rate] = 1.0 + share if operator == "add" else 1.0 - share
@@ -62,21 +49,9 @@ def with_logarithms(
     The terms are columns, logarithms of columns and of factors of growth, and products of a column and a
     logarithm. The denominator is 1 or has columns, as in the exponent of K*C**(1/n). Factors of decay, which
     are rare, follow in a second set of terms: together with factors of growth they would be more terms that
-    fit noise.
-
-    Parameters
-    ----------
-    columns : mapping of tree to ndarray of shape (n_rows,)
-    library : Library
-    most : int
-        Most terms of numerator and denominator. If there are more, factors of growth or decay are left out.
-
-    Yields
-    ------
-    terms : Terms
-    kinds : list of tuple of ndarray, int
-        The numbers of the terms of numerator and denominator. The list has no kind with too many terms, and
-        is empty if no base is positive or the library cannot write such powers.
+    fit noise. Where numerator and denominator would have more than `most` terms, factors of growth or decay
+    are left out. A kind has the numbers of the terms of numerator and denominator; there is none if no base
+    is positive or the library cannot write such powers.
     """
     n = len(columns)
     plain = _bases_of_all(columns, ())
@@ -118,22 +93,8 @@ def with_powers(
 ) -> list[Terms]:
     """Return terms with a power of two columns, which replaces its exponent or is added to the columns.
 
-    Parameters
-    ----------
-    columns : mapping of tree to ndarray of shape (n_rows,)
-        From two to five columns, else the list is empty.
-    plain : Terms
-        The terms of the columns alone.
-    library : Library
-    target : Target
-    most : int
-        Most terms of numerator and denominator.
-
-    Returns
-    -------
-    list of Terms
-        At most two: the terms whose quotients fit best with all terms and with few, if they fit better than
-        plain ones.
+    These are at most two: the terms whose quotients fit best with all terms and with few, if they fit better
+    than the terms of the columns alone (`plain`). There are none for other than two to five columns.
     """
     if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
         return []
@@ -160,26 +121,19 @@ def _can_write(library: Library) -> bool:
     return "exp" in library.index and ("pow" in library.index or "log" in library.index)
 
 
-def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
+def _errors(terms: Terms, target: Target, most: int) -> list[float]:
     """Return the smallest squared errors of quotients with all terms of a kind and with few."""
     least, up_to = [np.inf, np.inf], terms.up_to
     for degrees in _DEGREES:
         above, below = (up_to[min(degree, len(up_to) - 1)] for degree in degrees)
-        if len(above) + len(below) <= most:
-            errors = _errors_of(terms, target, above, below)
-            least = [min(pair) for pair in zip(least, errors)]
-    return least[0], least[1]
-
-
-def _errors_of(terms: Terms, target: Target, above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
-    """Return the squared errors of the quotient with all terms and reduced to few."""
-    errors = [np.inf, np.inf]
-    fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
-    for number, fit in enumerate(islice(fits, 2)):
-        numerator, denominator = fit.values(terms.values)
-        residuals = target.root * (numerator / denominator - target.h)
-        errors[number] = float(residuals @ residuals)
-    return errors[0], errors[1]
+        if len(above) + len(below) > most:
+            continue
+        fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
+        for number, fit in enumerate(islice(fits, 2)):
+            numerator, denominator = fit.values(terms.values)
+            residuals = target.root * (numerator / denominator - target.h)
+            least[number] = min(least[number], float(residuals @ residuals))
+    return least
 
 
 def product_of_powers(
@@ -187,19 +141,9 @@ def product_of_powers(
 ) -> Tree | None:
     """Return exp(p/q) as a product of powers, with b**e for exp(e*log(b)).
 
-    Parameters
-    ----------
-    above, below : ndarray of shape (n_terms, n_columns), int
-        Exponents of the columns in the terms of p and in the single term of q.
-    coefficients : ndarray of shape (n_terms,)
-        Coefficients of p; the coefficient of q is 1.
-    columns : sequence of tree
-        The columns, some of which are logarithms.
-
-    Returns
-    -------
-    Tree or None
-        None if q has several terms or a logarithm, or if a term of p has more than one logarithm.
+    `above` and `below`, of shape (n_terms, n_columns), have the exponents of the columns, some of which are
+    logarithms, in the terms of p and q. The coefficients are those of p, and q is one product with the factor
+    1. The result is None if q has several terms or a logarithm, or a term of p more than one logarithm.
     """
     are_logarithms = np.array([isinstance(tree, tuple) and tree[0] == "log" for tree in columns])
     if len(below) > 1 or below[0, are_logarithms].any() or (above[:, are_logarithms].sum(axis=1) > 1).any():

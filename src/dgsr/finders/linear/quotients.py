@@ -2,8 +2,8 @@
 
 h is the identity, the square or the logarithm, whose inverse then appears in the formula. The terms are
 products of columns up to a degree (module ``dictionary``), with a power of two columns (module ``powers``)
-among the factors. Linear algebra determines the terms of the law and their
-coefficients (module ``elimination``). Evolution rarely finds such laws if they have four or more constants.
+among the factors; backward elimination selects them (module ``elimination``). Evolution rarely finds such
+laws if they have four or more constants.
 """
 
 from __future__ import annotations
@@ -25,18 +25,14 @@ from dgsr.finders.linear.elimination import RationalFit, eliminated
 from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers
 from dgsr.finders.terms import columns_of, population_of, term_of
 
-# Most columns of a table that is searched.
-_MOST_COLUMNS = 12
+# Most columns and fewest rows of a table that is searched.
+_MOST_COLUMNS, _FEWEST_ROWS = 12, 8
 # Most rows to which quotients are fitted.
 _MOST_ROWS = 200
-# Most terms of numerator and denominator of a quotient.
-_MOST_TERMS = 60
-# Most terms of the logarithm of a product of powers.
-_MOST_OF_POWERS = 100
+# Most terms of numerator and denominator of a quotient, and of the logarithm of a product of powers.
+_MOST_TERMS, _MOST_OF_POWERS = 60, 100
 # Fewest rows for each term.
 _ROWS_PER_TERM = 2
-# Fewest rows of a table that is searched.
-_FEWEST_ROWS = 8
 # Degrees of numerator and denominator of the quotients that are fitted.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
@@ -60,10 +56,9 @@ _LEAST_GAIN = 0.9
 _ROUNDING = 1e-24
 # NMSE up to which a fit must be a law to be valid. Twelve terms approximate many functions to 1e-21.
 _NEARLY_EXACT = 1e-16
-# Most terms of an inexact formula, as a share of the effective number of rows that make up the variance.
+# Most terms of an inexact formula, as a share of the effective number of rows that make up the variance; two
+# are always allowed.
 _SHARE_OF_ROWS = 0.8
-# Number of terms that is always allowed.
-_FEWEST_TERMS = 2
 # Largest ratio of the squared errors of leave-one-out predictions and of the fit, relative to its typical
 # value (n/(n - k))**2 for n rows and k terms.
 _MOST_LEFT_OUT = 4.0
@@ -94,20 +89,10 @@ class _Candidate(NamedTuple):
 
 
 def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Found:
-    """Find the best quotients of two polynomials of the columns.
+    """Find the best quotients of two polynomials of the columns, in a library with constants.
 
-    Parameters
-    ----------
-    problem : Problem
-        A problem whose library has constants. With more than twelve columns no formula is returned.
-    deadline : callable
-        It is called after each candidate.
-
-    Returns
-    -------
-    Found
-        At most twelve formulas, with the shortest descriptions of formula and residuals; none for fewer than
-        eight rows.
+    At most twelve formulas are found, with the shortest descriptions of formula and residuals; none for more
+    than twelve columns or fewer than eight rows. The deadline is called after each candidate.
     """
     library = problem.library
     usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
@@ -168,14 +153,11 @@ def _best(terms: Terms, target: Target, kinds: Iterable[_Kind], sample: DataSet)
 
 
 def _predicts(candidate: _Candidate) -> bool:
-    """Return whether the leave-one-out errors of a fit are nearly as small as its residuals.
-
-    Where a few rows make up most of the variance, twelve terms fit only these rows.
-    """
+    """Return whether the leave-one-out errors of a fit are nearly as small as its residuals."""
     if candidate.nmse <= _ROUNDING:
         return True
     fit, terms, target = candidate.fit, candidate.terms, candidate.target
-    if len(fit.coefficients) > max(_SHARE_OF_ROWS * target.n_varying, _FEWEST_TERMS):
+    if len(fit.coefficients) > max(_SHARE_OF_ROWS * target.n_varying, 2):
         return False
     numerator, denominator = fit.values(terms.values)
     predicted = numerator / denominator

@@ -84,7 +84,7 @@ class _Pairs:
     """All pairs of some terms, with the inner products that comparisons with all targets share."""
 
     def __init__(self, terms: TermPool) -> None:
-        self.terms, self._values, bits = terms
+        self.tokens, self._values, bits = [tokens for tokens, _ in terms.terms], terms.values, terms.bits
         self._units = _units(self._values)
         alike = self._units @ self._units.T
         first, second = np.triu_indices(len(bits), 1)
@@ -163,7 +163,7 @@ def _best_terms(terms: TermPool, n: int, y: np.ndarray) -> TermPool:
             shares = np.maximum(shares, (units @ _units(target[None])[0]) ** 2)
     scores = terms.bits + 0.5 * len(y) * np.log2(np.maximum(1.0 - shares, _ROUNDING))
     best = np.union1d(np.arange(n // 2), np.argsort(scores, kind="stable")[: n // 2])
-    return TermPool([terms.tokens[i] for i in best], terms.values[best], terms.bits[best])
+    return terms.chosen(best)
 
 
 def _terms_of(problem: Problem, deadline: Deadline) -> TermPool:
@@ -171,16 +171,19 @@ def _terms_of(problem: Problem, deadline: Deadline) -> TermPool:
     library, y = problem.library, problem.data.y
 
     def pool(tokens: list[tuple[int, ...]]) -> TermPool:
-        return TermPool.of(tokens, problem, _LEAST_VARIED)
+        return TermPool.of([(term, ()) for term in tokens], problem, _LEAST_VARIED).simplest_first()
 
-    columns = _best_terms(pool(columns_of(problem.grammar)), _MOST_COLUMNS, y).tokens
+    def tokens_of(pool: TermPool) -> list[tuple[int, ...]]:
+        return [tokens for tokens, _ in pool.terms]
+
+    columns = tokens_of(_best_terms(pool(columns_of(problem.grammar)), _MOST_COLUMNS, y))
     second = pool([*functions_of(library, columns), *joined(library, columns, columns)])
     if deadline():
         return second
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
-    inner = _best_terms(second, _MOST_IN_PRODUCTS // max(per_term, 1), y).tokens
+    inner = tokens_of(_best_terms(second, _MOST_IN_PRODUCTS // max(per_term, 1), y))
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
-    return pool([*columns, *second.tokens, *third])
+    return pool([*columns, *tokens_of(second), *third])
 
 
 def _units(values: np.ndarray) -> np.ndarray:
@@ -194,7 +197,7 @@ def _of_pairs(transform: Transform, pairs: _Pairs, y: np.ndarray, library: Libra
     add, mul, const = (library.index[name] for name in ("add", "mul", "const"))
     found: list[Term] = []
     for i, j, a, b, c in pairs.best(transform.forward(y)):
-        f, g = pairs.terms[i], pairs.terms[j]
+        f, g = pairs.tokens[i], pairs.tokens[j]
         if transform.is_even and a < 0.0 < b:
             f, g, a, b = g, f, b, a
         found.append(transform.solved(((add, *f, mul, const, *g), (b / a,)), a, c, library))
@@ -212,7 +215,7 @@ def _powers(pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
 
     found: list[Term] = []
     for i, j, a, b, _ in pairs.best(np.log(np.abs(y))):
-        (first, power), (second, other) = factor(pairs.terms[i], a), factor(pairs.terms[j], b)
+        (first, power), (second, other) = factor(pairs.tokens[i], a), factor(pairs.tokens[j], b)
         found.append(((index["mul"], *first, *second), (*power, *other)))
     return found
 
@@ -240,6 +243,6 @@ def _products(terms: TermPool, y: np.ndarray, library: Library) -> list[Term]:
             for j in near[is_same].tolist():
                 pair = numbers[i], numbers[j]
                 one, other = pair if name == "div" else sorted(pair)  # the factors of a product commute
-                tokens = (library.index[name], *terms.tokens[one], *terms.tokens[other])
+                tokens = (library.index[name], *terms.terms[one][0], *terms.terms[other][0])
                 found.append((float(terms.bits[one] + terms.bits[other]), (tokens, ())))
     return [term for _, term in sorted(set(found))[:_BEST_PRODUCTS]]

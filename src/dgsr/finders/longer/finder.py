@@ -11,7 +11,7 @@ from dgsr.data.scored import Scored
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.finders.finder import Deadline, Found, Problem
 from dgsr.finders.longer.extension import extended
-from dgsr.finders.longer.sums import sums_of_terms
+from dgsr.finders.longer.sums import STEPS, sums_of_terms
 from dgsr.pareto import ParetoArchive
 
 # Best programs of the last round whose parts are terms of sums.
@@ -20,8 +20,6 @@ _N_ADDED_UP = 300
 _N_LONGER = 4
 # Most tokens of a longer formula, in units of the largest length of programs.
 _LONGER = 4
-# Iterations of the fit of the constants.
-_STEPS = 30
 
 
 def too_long(
@@ -33,16 +31,8 @@ def too_long(
 ) -> Scored:
     """Return the best programs with more tokens or constants than the archive stores, fitted to the data.
 
-    The arrays have the same width for any number and length of programs.
-
-    Parameters
-    ----------
-    programs : Population
-    archive : ParetoArchive
-    data : DataSet
-    grammar : Grammar
-    others : Scored, optional
-        Programs that this function returned before, with which the new ones compete.
+    They compete with `others`, which this function returned before. The arrays have the same width for any
+    number and length of programs.
     """
     length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
     most = _LONGER * grammar.max_length
@@ -50,7 +40,7 @@ def too_long(
     able = programs[np.flatnonzero(~has_room)].of_width(most, most)
     fitted = Scored(able, np.zeros(0))
     if len(able):
-        nmse = fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse
+        nmse = fit_constants(able, data, scaled=False, n_iterations=STEPS).nmse
         fitted = Scored(able, archive.without_long_exact_fits(able, nmse))
     if others is not None:
         fitted = fitted.and_also(others)
@@ -79,11 +69,10 @@ class Longer:
         self._archive, self._evolved, self._long = archive, evolved, long
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
-        """Find at most four formulas, with the shortest descriptions of formula and residuals.
+        """Find at most four formulas, which fit better than all shorter ones, those of the archive included.
 
-        Each fits better than all shorter formulas among them and in the archive. There are none if the
-        archive has an exact program. The problem may have more rows than the search. After the deadline no
-        formula is extended.
+        There are none if the archive has an exact program. The problem may have more rows than the search.
+        After the deadline no formula is extended.
         """
         archive, data = self._archive, problem.data
         found = archive.population()
@@ -98,11 +87,9 @@ class Longer:
         # Both kinds are extended, since a sum may have the shortest description but no useful extension.
         starts = Population.concatenate([shortest(programs, 1) for programs in (found, sums)])
         long = self._long[np.arange(len(self._long))]  # a copy, whose constants are fitted to these data
-        fit_constants(long, data, scaled=False, n_iterations=_STEPS)
-        longer = Population.concatenate([sums, long])
-        if not deadline():
-            further = extended(starts, problem, most, deadline)
-            longer = Population.concatenate([sums, further, long])
+        fit_constants(long, data, scaled=False, n_iterations=STEPS)
+        further = starts[:0] if deadline() else extended(starts, problem, most, deadline)
+        longer = Population.concatenate([sums, further, long])
         longer = longer[np.flatnonzero(problem.valid.whole(longer))]
         both = Population.concatenate([found, longer])
         is_shorter = archive.places(both) < archive.places(longer)[:, None]  # (n_longer, n_both)
