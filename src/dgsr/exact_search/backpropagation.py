@@ -74,27 +74,9 @@ def _operand(op, is_first, values, other, out):
 def repair(tokens, length, table, points, target, bank, looks, repaired, lengths):
     """Write programs that have the target's values and differ from a given one in one proper subtree.
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (max_length,), int64
-    length : int
-    table : TokenTable
-    points : ndarray of shape (C, N_POINTS), float64
-        The columns at the points.
-    target : ndarray of shape (N_POINTS,), float64
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    looks : ndarray of shape (1,), int64
-        The remaining budget of candidates examined; see `dgsr.exact_search.join.join`.
-    repaired : ndarray of shape (most, max_length), int64
-        Receives the programs, which need not be valid by a grammar.
-    lengths : ndarray of shape (most,), int64
-        Receives their lengths.
-
-    Returns
-    -------
-    int
-        Number of programs.
+    `points`, of shape (C, N_POINTS), has the columns at the points, with whose values the bank is filled, and
+    `looks` the budget of `dgsr.exact_search.join.join`. The programs, which need not be valid by a grammar,
+    are written into `repaired` and `lengths`; return their number.
     """
     most = len(tokens)
     ends = np.empty(most + 1, dtype=np.int64)

@@ -36,8 +36,8 @@ class Semantics(NamedTuple):
 class Bank(NamedTuple):
     """The S simplest subprograms of a library over some columns, the simplest first, and their values.
 
-    A subprogram is stored as its first token and the indices of its operands. The subprograms are the same
-    for all data sets with these columns; `semantics` holds their values on one data set.
+    A subprogram is stored as its first token and the indices of its operands. Only `semantics` depends on the
+    data set.
     """
 
     unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `invertible_operators`
@@ -64,20 +64,9 @@ class Bank(NamedTuple):
 
 
 def bank_of(library, n_variables, size=limits.SMALL):
-    """Return the bank of a library over the first columns of some data, without values.
+    """Return the bank of a library over the first columns of some data, of at most `size`, without values.
 
-    Parameters
-    ----------
-    library : dgsr.expressions.programs.library.Library
-    n_variables : int
-        Number of columns.
-    size : int
-        Most subprograms, such as `SMALL` or `LARGE`.
-
-    Returns
-    -------
-    Bank
-        Banks are cached: every small one, and the two large ones that were used last.
+    Banks are cached: every small one, and the two large ones that were used last.
     """
     keep = _kept if size <= limits.SMALL else _kept_for_a_while
     return keep(library.with_variables(n_variables), size)
@@ -99,11 +88,11 @@ def new_bank(library, size):
         token=token,
         opcode=table.opcode[token],
         address=table.argument[token],
-        first=programs.first[:n].copy(),
-        second=programs.second[:n].copy(),
-        length=programs.length[:n].copy(),
         nodes=nodes,
-        trigonometric=programs.trigonometric[:n].copy(),
+        **{
+            name: getattr(programs, name)[:n].copy()
+            for name in ("first", "second", "length", "trigonometric")
+        },
         n_up_to=np.searchsorted(nodes, np.arange(5), side="right"),
         n_kept=min(n, max(size // (limits.KEPT_OF_SMALL if small else limits.KEPT_OF_LARGE), n_columns)),
         near=limits.NEAR_IN_SMALL if small else limits.NEAR_IN_LARGE,
@@ -139,20 +128,10 @@ def spread_rows(n):
 
 @_compiled
 def choose_points(columns):
-    """Return the points of a data set: evenly spread rows, with the most informative row of all first.
+    """Return N_POINTS rows of columns (C, n), evenly spread but for the most informative one, which is first.
 
     A row is informative where its absolute values are near 1.4 or 0.7, since subprograms then have different
     values and sines are in their first period.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (C, n), float64
-        The columns of a data set with n >= N_POINTS rows.
-
-    Returns
-    -------
-    ndarray of shape (N_POINTS,), int64
-        Indices of different rows.
     """
     n = columns.shape[1]
     rows = np.empty(limits.N_POINTS, dtype=np.int64)
@@ -177,15 +156,7 @@ def choose_points(columns):
 
 @_compiled
 def fill(points, bank):
-    """Compute the values of the subprograms of a bank, and hash these by their values at the first point.
-
-    Parameters
-    ----------
-    points : ndarray of shape (C, N_POINTS), float64
-        The columns at the points.
-    bank : Bank
-        Its semantics receive the values.
-    """
+    """Write the semantics of a bank, given the columns at the points, (C, N_POINTS)."""
     values, at_first, slots, bloom = bank.semantics
     slots[:] = -1
     bloom[:] = 0
@@ -300,25 +271,10 @@ def _bit(mixed):
 
 @_inlined
 def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
-    """Add (f, kind, index) of every subprogram with this value at the first point to the candidates.
+    """Add (f, kind, index) of every subprogram with this value at the first point to the n candidates.
 
-    Parameters
-    ----------
-    value : float
-    f, kind : int
-        The subprogram that is joined with those found, and the way of joining, which are stored with them.
-    near, at_first, slots, bloom : float and ndarray
-        The bank's `near`, and these fields of its semantics.
-    candidates : ndarray of shape (MOST_CANDIDATES, 3), int64
-        The candidates, of which the first `n` are filled.
-    n : int
-    looks : ndarray of shape (1,), int64
-        The remaining budget of candidates examined.
-
-    Returns
-    -------
-    int
-        Number of candidates.
+    Return the new number of candidates. `near`, `at_first`, `slots` and `bloom` are those of the bank and its
+    semantics; `looks`, of shape (1,), is the remaining budget of candidates examined.
     """
     bits = _bits(value)
     low, high = (

@@ -102,14 +102,8 @@ def fill_hole(context, bank, inside, out):
 def invert(context, bank, target, out):
     """Write the values that the hole must have; return False if they do not exist or are not unique.
 
-    For squares and other even powers the non-negative values are written, and the result is True.
-
-    Parameters
-    ----------
-    context : int
-    bank : Bank
-    target, out : ndarray of shape (m,), float64
-        Values of the whole, and of the hole, at the first m points.
+    For squares and other even powers the non-negative values are written, and the result is True. `target`
+    and `out` may have only the first of the points.
     """
     unary, power, kind, f = parts(context, bank)
     values = bank.semantics.values

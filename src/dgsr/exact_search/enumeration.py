@@ -28,33 +28,22 @@ class Enumeration(NamedTuple):
     """Programs, the simplest first, as their first token and the indices of their operands."""
 
     total: np.ndarray  # (1,) int64: number of programs enumerated so far, the first entries of these arrays
-    token: np.ndarray  # (S,) int64
-    first: np.ndarray  # (S,) int64: index of the first operand; for a column, the index of the column
-    second: np.ndarray  # (S,) int64: index of the second operand; 0 where there is none
-    length: np.ndarray  # (S,) int64: number of tokens
-    nodes: np.ndarray  # (S,) int64: number of nodes
-    trigonometric: np.ndarray  # (S,) bool: whether a program has a sine or cosine
+    token: np.ndarray  # this and the next five: the same as in `dgsr.exact_search.bank.Bank`
+    first: np.ndarray
+    second: np.ndarray
+    length: np.ndarray
+    nodes: np.ndarray
+    trigonometric: np.ndarray
     constant: np.ndarray  # (S,) bool: whether all values of a program are the same
     values: np.ndarray  # (S, N_REFERENCE), float64: values at the reference points
     slots: np.ndarray  # int32: hash table of program indices by their values; -1 is empty
 
 
 def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
-    """Enumerate the simplest functions of a library, at most `size`.
+    """Return an Enumeration of the simplest functions of a library, at most `size`.
 
-    Parameters
-    ----------
-    opcode, argument : ndarray of shape (n_tokens,), int64
-        The arrays of these names in `dgsr.expressions.programs.library.TokenTable`.
-    n_columns : int
-        Number of columns, at most half of `size`.
-    size : int
-    of_one : bool
-        Whether functions of the number 1, such as exp(1), are enumerated in addition to integers.
-
-    Returns
-    -------
-    Enumeration
+    `opcode` and `argument` are arrays of its `TokenTable`, and the number of columns is at most half of
+    `size`. With `of_one` functions of the number 1, such as exp(1), are enumerated besides integers.
     """
     integers = [np.zeros(size, dtype=np.int64) for _ in range(5)]
     flags = [np.zeros(size, dtype=np.bool_) for _ in range(2)]

@@ -108,21 +108,11 @@ def binary_of(kind):
 
 @allocation_free
 def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, looks):
-    """Find the joins that have a value at the first point.
+    """Find the joins that have the value r at the first point; return their number.
 
-    Parameters
-    ----------
-    r : float
-    start, stop : int
-        Range of the subprograms that are tried as the first of two. If `start` is 0, single subprograms with
-        the value are candidates, too.
-    near, at_first, slots, bloom, candidates, looks
-        The same as in `dgsr.exact_search.bank.probe`. A candidate is f, how it is combined with g, and g.
-
-    Returns
-    -------
-    int
-        Number of candidates; single subprograms come first.
+    The subprograms from `start` to `stop` are tried as the first of two. If `start` is 0, single subprograms
+    with the value are candidates, too, and come first. The other arguments are those of
+    `dgsr.exact_search.bank.probe`; a candidate is f, how it is combined with g, and g.
     """
     n = probe(r, 0, ALONE, near, at_first, slots, bloom, candidates, 0, looks) if start == 0 else 0
     for f in range(start, stop):
@@ -191,12 +181,11 @@ def n_outer(bank):
 
 @_compiled
 def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
-    """Find the join of fewest nodes.
+    """Return the join of fewest nodes that has the values of a query, before its budget `looks` is spent.
 
     Parameters
     ----------
     query : Query
-        Its `values` are the target; the search ends when its budget `looks` is spent.
     bank : Bank
     without : bool
         Whether sines and cosines are not allowed.
@@ -208,10 +197,6 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
         and in powers and where there are several operands.
     most, most_nodes : int
         Most tokens, and most nodes, of the join.
-
-    Returns
-    -------
-    Join
     """
     best = Join(NONE, -1, 1, ALONE, 0, 0)
     target, operands, candidates = query.values, query.operands, query.candidates
@@ -273,28 +258,10 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
 
 @_compiled
 def join(target, bank, without, most_first, looks, program):
-    """Write the simplest join that has the values of a target.
+    """Write the tokens of the simplest join that has the values of a target; return their number, or 0.
 
-    Parameters
-    ----------
-    target : ndarray of shape (N_POINTS,), float64
-        The values that the join must have at the points.
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    without : bool
-        Whether sines and cosines are not allowed.
-    most_first : int
-        Most subprograms tried as the first of two.
-    looks : ndarray of shape (1,), int64
-        The remaining budget of candidates examined, shared by many joins; this join subtracts its own. If it
-        is spent, nothing is found.
-    program : ndarray of shape (most,), int64
-        Receives the tokens.
-
-    Returns
-    -------
-    int
-        Number of tokens; 0 if nothing is found.
+    At most `most_first` subprograms are tried as the first of two. The join subtracts the candidates that it
+    examines from the budget `looks`, of shape (1,). With `without` sines and cosines are not allowed.
     """
     if looks[0] <= 0:
         return 0
@@ -310,17 +277,9 @@ def join(target, bank, without, most_first, looks, program):
 
 @_compiled
 def operands_of(op, value, largest, out):
-    """Write the operands for which a unary operator has a value; return how many there are.
+    """Write the operands for which a unary operator has a value, of shape (1,); return how many there are.
 
-    Parameters
-    ----------
-    op : int
-        Opcode.
-    value : ndarray of shape (1,), float64
-    largest : float
-        Absolute value up to which the operands of a sine or cosine are written.
-    out : ndarray, float64
-        Receives them.
+    Those of a sine or cosine are written up to the absolute value `largest`.
     """
     if op != SIN and op != COS:
         unary_operand(op, value, out[:1])

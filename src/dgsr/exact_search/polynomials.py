@@ -35,10 +35,7 @@ _NOT_WHOLE = 1e-4
 def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] | None:
     """Return a polynomial with whole coefficients and a whole divisor, whose quotient is y, or None.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_columns, n_rows)
-    y : ndarray of shape (n_rows,)
+    `columns` has the shape (n_columns, n_rows), and `y` the shape (n_rows,).
 
     References
     ----------

@@ -29,13 +29,9 @@ _LARGEST_SHIFT = 7
 
 
 def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
-    """Yield trees of the polynomial, or of the quotient of two, that has the given values.
+    """Yield trees of the polynomial, or of the quotient of two, of the columns x1, x2 and so on that is y.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_columns, n_rows)
-        The values of x1, x2 and so on.
-    y : ndarray of shape (n_rows,)
+    `columns` has the shape (n_columns, n_rows), and `y` the shape (n_rows,).
     """
     polynomial = as_polynomial(columns, y)
     if polynomial is not None:
@@ -51,16 +47,9 @@ def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
 
 
 def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the coefficients of two polynomials of lowest degrees with y = p(x)/q(x), or None.
+    """Return two polynomials p and q of lowest degrees, from 1 on, with y = p(x)/q(x), or None.
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    tuple of (p, q) or None
-        Whole coefficients in order of rising powers. Both polynomials are sought with degrees of at least 1.
+    Their coefficients are whole and in order of rising powers; x and y have the shape (n_rows,).
     """
     size = np.abs(x).max()
     if not (np.isfinite(y).all() and np.isfinite(size) and size > 0.0):
@@ -91,15 +80,7 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
 
 
 def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[Tree]:
-    """Yield trees of p(x)/q(x) with whole numbers only, the shortest first.
-
-    Parameters
-    ----------
-    p, q : tuple of int
-        Coefficients in order of rising powers.
-    variable : str
-        Name of x.
-    """
+    """Yield trees of p(x)/q(x) with whole numbers only, the shortest first; `variable` is the name of x."""
     found = []
     for factor, sign in product(_FACTORS, (1, -1)):
         above, below = (np.convolve(each, factor).astype(int) * sign for each in (p, q))

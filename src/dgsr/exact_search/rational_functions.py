@@ -47,11 +47,7 @@ def relation(matrix: np.ndarray) -> np.ndarray | None:
 def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynomial] | None:
     """Return two polynomials with whole coefficients and few terms whose quotient is y, or None.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_columns, n_rows)
-        The result is None if they have more than 2,000 products of up to three factors.
-    y : ndarray of shape (n_rows,)
+    `columns`, of shape (n_columns, n_rows), must have at most 2,000 products of up to three factors.
     """
     n = len(columns)
     sizes = np.abs(columns).max(axis=1)

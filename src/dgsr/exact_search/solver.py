@@ -13,7 +13,7 @@ from dgsr.exact_search import limits
 from dgsr.exact_search.backpropagation import repair
 from dgsr.exact_search.bank import Bank, bank_of, choose_points, spread_rows
 from dgsr.exact_search.quotients import rational_trees
-from dgsr.exact_search.stages import STAGES, Stage, find_law, ignore
+from dgsr.exact_search.stages import STAGES, Stage, find_law
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
@@ -63,11 +63,10 @@ class ExactSolver:
         data: DataSet,
         grammar: Grammar,
         size: int = limits.LARGE,
-        count_looks: Callable[[int], None] = ignore,
+        count_looks: Callable[[int], None] = lambda n_looks: None,
     ) -> None:
-        self.library, self.size, self._count_looks = library, size, count_looks
-        self._data = data
-        self.grammar = grammar
+        self.library, self.size, self.grammar = library, size, grammar
+        self._data, self._count_looks = data, count_looks
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
         usual = np.flatnonzero(data.is_usual)
@@ -85,13 +84,8 @@ class ExactSolver:
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Search for the whole law at one stage; return the program, or an empty population.
 
-        Parameters
-        ----------
-        stage : int
-            Number of the stage, from 0, which searches the small bank, to ``n_stages - 1``.
-        should_stop : callable
-            Returns whether to end the search without a result. It is called about ten times a second, but
-            not at stage 0.
+        Stage 0 searches the small bank, and the last one is ``n_stages - 1``. The search ends without a
+        result when `should_stop`, which is called about ten times a second but not at stage 0, returns True.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
@@ -166,13 +160,8 @@ class ExactSolver:
     ) -> Population:
         """Return copies of near misses with one subtree replaced so that they are exact at the points.
 
-        Parameters
-        ----------
-        near_misses : Population
-        should_stop : callable
-            Called before each near miss; returns whether to leave out this one and the remaining ones.
-        most_looks : int
-            Number of candidates examined after which the repairs end.
+        The repairs end when `should_stop`, which is called before each near miss, returns True, or after
+        `most_looks` examined candidates.
         """
         width = self.grammar.max_length
         tokens = np.zeros((limits.MOST_REPAIRED, width), dtype=np.int64)

@@ -71,27 +71,10 @@ def new_progress():
 
 @_compiled
 def go_on(task, progress, target, bank, program):
-    """Continue a stage for about a tenth of a second.
+    """Continue a stage for about a tenth of a second; return whether it is not finished.
 
-    All kinds share one function, so that the functions it calls are compiled once. It does not return a named
-    tuple, since Ctrl-C during the conversion of one from compiled code would end the process.
-
-    Parameters
-    ----------
-    task : StageTask
-    progress : ndarray of shape (5,), int64
-        The state of the stage, which `new_progress` returns and this call updates.
-    target : ndarray of shape (N_POINTS,), float64
-        The values that the law has at the points.
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    program : ndarray of shape (most,), int64
-        Receives the simplest program that is found.
-
-    Returns
-    -------
-    bool
-        Whether the stage is not finished.
+    The call updates `progress` and writes the simplest program with the values of the target at the points.
+    All kinds share one function, so that the functions it calls are compiled once.
     """
     if task.kind == WIDE:
         return _search_wide(progress, target, bank, program)
@@ -257,24 +240,8 @@ def _number_of(op, bank):
 def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, most_nodes, query):
     """Return the simplest join in contexts, given the first value of a sine's operand.
 
-    Parameters
-    ----------
-    operand : float
-    contexts : tuple of int
-        The context around the sine, the sine, and two contexts inside.
-    n_firsts : int
-        Number of subprograms tried as the first of two.
-    target, tolerance : ndarray of shape (N_POINTS,), float64
-        Values of the whole.
-    bank : Bank
-    most, most_nodes : int
-        Most tokens of the whole program, and a strict upper bound for the nodes of the join.
-    query : Query
-        Scratch arrays, and the remaining budget of candidates examined.
-
-    Returns
-    -------
-    Join
+    The contexts are the one around the sine, the sine, and two inside. The whole has the values of the target
+    and at most `most` tokens, and the join has fewer than `most_nodes` nodes.
     """
     best, nodes = Join(NONE, -1, 1, ALONE, 0, 0), most_nodes
     work, one = np.empty((2, limits.N_POINTS)), query.work[:2]

@@ -46,7 +46,7 @@ def count_violations(
     ----------
     programs : Programs
     opcode, argument : ndarray of shape (n_tokens,), int64
-        The arrays of these names in `Library.table`.
+        See `Library.table`.
     exponents : ndarray of shape (n_columns, n_dimensions), float64
         Exponents of the base dimensions of every column.
     is_known : ndarray of shape (n_columns,), bool
@@ -54,9 +54,8 @@ def count_violations(
     carry_units : bool
         Whether constants may carry units. Otherwise they have no dimension.
     by_value : bool
-        Whether values of constants that are exponents are known: m**1.5 has the dimension of length**1.5.
-        Otherwise they are not fitted yet: m**c is open where constants may carry units, and else violates a
-        rule.
+        Whether constants that are exponents are fitted, so that m**1.5 has the dimension of length**1.5.
+        Otherwise m**c is open where constants may carry units, and else violates a rule.
     needed : ndarray of shape (n_dimensions,), float64, or of shape (0,)
         Required dimension of the whole; with an empty array any dimension is allowed.
     stack : ndarray of shape (at least max_length // 2 + 2, n_dimensions), float64

@@ -78,7 +78,6 @@ def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_
     mutate_max_depth : int
         Largest height of the subtree that the uniform mutation grows.
     state : ndarray of 4 uint64
-        State of the random number generator; advanced.
 
     Returns
     -------
@@ -135,11 +134,7 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
 
 @allocation_free
 def select(fitness, lengths, tournament, state):
-    """Return the index of the winner among `tournament` random programs.
-
-    The program with the lowest fitness wins; ties are broken by length. `fitness`, float64, and `lengths`,
-    int64, have the shape (n_programs,).
-    """
+    """Return the index of the program with the lowest fitness, or the shortest of equals, among random ones."""
     winner = integer(state, len(fitness))
     for _ in range(tournament - 1):
         rival = integer(state, len(fitness))
@@ -195,22 +190,11 @@ def _cross(programs, host, at, donor, donor_at, draft, grammar):
 def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
     """Draft a mutated copy of program `b`; return False where it violates the constraints.
 
-    Parameters
-    ----------
-    kind : int
-        UNIFORM (a random subtree is replaced by a random full one of height 0 to `max_depth`), REPLACEMENT (a
-        random node gets another token of the same arity), INSERTION (a random operator is put above a random
-        subtree, with a random leaf as its other child), SHRINK (a random operator is replaced by one of its
-        children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated). New tokens
-        are drawn by the weights of the grammar, given parent and children.
-    programs : Programs
-    b : int
-    max_depth : int
-    draft : Draft
-        Receives the result.
-    grammar : Grammar
-    choices : Choices
-    state : ndarray of 4 uint64
+    The kind is UNIFORM (a random subtree is replaced by a random full one of height 0 to `max_depth`),
+    REPLACEMENT (a random node gets another token of the same arity), INSERTION (a random operator is put
+    above a random subtree, with a random leaf as its other child), SHRINK (a random operator is replaced by
+    one of its children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated). New
+    tokens are drawn by the weights of the grammar, given parent and children.
     """
     tokens, length, arity = programs.tokens[b], programs.lengths[b], grammar.arity
     reset(draft.counters)

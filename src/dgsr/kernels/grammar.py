@@ -137,11 +137,9 @@ def length_logit(token, counters, grammar):
         return 0.0
     distance = (counters[LENGTH] - grammar.length_loc) / grammar.length_scale
     arity = grammar.arity[token]
-    if distance < 0.0 and arity == 0 and counters[DANGLING] == 1:
-        return -0.5 * distance * distance
-    if distance > 0.0 and arity > 0:
-        return -0.5 * distance * distance
-    return 0.0
+    ends_early = distance < 0.0 and arity == 0 and counters[DANGLING] == 1
+    grows_late = distance > 0.0 and arity > 0
+    return -0.5 * distance * distance if ends_early or grows_late else 0.0
 
 
 @allocation_free
@@ -162,18 +160,7 @@ def is_valid(tokens, length, grammar, counters, stack):
 
 @compiled()
 def are_valid(tokens, lengths, grammar):
-    """Return which programs satisfy the constraints.
-
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    grammar : Grammar
-
-    Returns
-    -------
-    ndarray of shape (n_programs,), bool
-    """
+    """Return which programs satisfy the constraints, shape (n_programs,), bool."""
     counters = np.zeros(5, dtype=np.int64)
     stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
     result = np.empty(len(lengths), dtype=np.bool_)
@@ -184,12 +171,6 @@ def are_valid(tokens, lengths, grammar):
 
 def walk(tokens, lengths, grammar):
     """Return the decoder's inputs for one teacher-forced pass over complete programs.
-
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    grammar : Grammar
 
     Returns
     -------

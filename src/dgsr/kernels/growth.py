@@ -149,20 +149,15 @@ def append_slice(programs, b, start, stop, draft, grammar):
     Return False where a token is not allowed; the draft then ends before it.
     """
     tokens, constants = programs.tokens[b], programs.constants[b]
-    counters, stack = draft.counters, draft.stack
     k = 0
     if len(constants) > 0:
         for i in range(start):
             k += grammar.is_constant[tokens[i]]
     for i in range(start, stop):
-        token = tokens[i]
-        if not allowed(token, counters, stack, grammar):
+        is_constant = grammar.is_constant[tokens[i]]
+        if not append(tokens[i], constants[k] if is_constant else 0.0, draft, grammar):
             return False
-        if grammar.is_constant[token]:
-            draft.constants[counters[N_CONSTANTS]] = constants[k]
-            k += 1
-        draft.tokens[counters[LENGTH]] = token
-        push(token, counters, stack, grammar)
+        k += is_constant
     return True
 
 
@@ -170,17 +165,8 @@ def append_slice(programs, b, start, stop, draft, grammar):
 def grow(height, full, draft, grammar, choices, state):
     """Append a random subtree to a draft; return False where no token is allowed.
 
-    Parameters
-    ----------
-    height : int
-        Largest depth of a leaf below the root of the subtree.
-    full : bool
-        Whether all leaves have this depth, as far as the constraints allow; otherwise a node at any depth may
-        be a leaf.
-    draft : Draft
-    grammar : Grammar
-    choices : Choices
-    state : ndarray of 4 uint64
+    Its leaves are at most `height` below its root, and exactly as far in a full tree, unless the constraints
+    forbid it.
     """
     counters, counts = draft.counters, choices.counts
     n_operators = counts[1] + counts[2]
@@ -229,9 +215,7 @@ def fill_with_random_programs(programs, grammar, min_height, max_height, full_sh
     Parameters
     ----------
     programs : Programs
-        Receives the programs. Its tokens and lengths must be 0; rows of tokens are at least
-        `grammar.max_length` wide, and rows of constants at least `grammar.max_constants` if the library has
-        ``const``.
+        Receives the programs. Its tokens and lengths must be 0, and its rows as wide as `vary` requires.
     grammar : Grammar
     min_height, max_height : int
         The height of a tree is uniform between the two. A tree that would be shorter than

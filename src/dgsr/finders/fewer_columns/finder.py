@@ -36,12 +36,7 @@ _LEAST_OF_PART = 500
 class FewerColumns:
     """Finder of formulas in the tables of fewer columns that follow from symmetries.
 
-    Parameters
-    ----------
-    search_in : callable
-        ``search_in(data, symmetries)`` searches for the law of `data`, a `DataSet`, and returns its front.
-    budget : Budget
-        The budget of these searches.
+    It searches in these tables by `search_in`, with a share of the budget.
     """
 
     def __init__(self, search_in: SearchIn, budget: Budget) -> None:
