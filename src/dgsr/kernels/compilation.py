@@ -38,7 +38,7 @@ _N_KEPT = 8
 _SELDOM = (100_000, 50, 50)
 # Exceptions that loading or writing a damaged file may raise.
 _DAMAGED = (
-    pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError, OSError,
+    pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError, OSError
 )  # fmt: skip
 
 # The import that identifies a module with kernels.

@@ -134,7 +134,7 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
 
 @allocation_free
 def select(fitness, lengths, tournament, state):
-    """Return the index of the program with the lowest fitness, or the shortest of equals, among random ones."""
+    """Return the index of the program with the lowest fitness, and of equals the shortest, of random ones."""
     winner = integer(state, len(fitness))
     for _ in range(tournament - 1):
         rival = integer(state, len(fitness))
