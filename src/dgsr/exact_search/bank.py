@@ -78,22 +78,18 @@ def new_bank(library, size):
     n_columns = min(library.n_variables, size // 2)  # only the first columns of very wide data
     programs = enumerate_programs(table.opcode, table.argument, n_columns, size, of_one=not small)
     n = int(programs.total[0])
-    token, nodes = programs.token[:n].copy(), programs.nodes[:n].copy()
+    names = ("token", "first", "second", "length", "nodes", "trigonometric")
+    enumerated = {name: getattr(programs, name)[:n].copy() for name in names}
     unary = invertible_operators(table.opcode)
     tokens_of = {int(op): t for t, op in enumerate(table.opcode)}
     return Bank(
         unary=unary,
         unary_tokens=np.array([tokens_of.get(int(op), -1) for op in unary]),
         binary_tokens=np.array([tokens_of.get(op, -1) for op in (ADD, SUB, MUL, DIV)]),
-        token=token,
-        opcode=table.opcode[token],
-        address=table.argument[token],
-        nodes=nodes,
-        **{
-            name: getattr(programs, name)[:n].copy()
-            for name in ("first", "second", "length", "trigonometric")
-        },
-        n_up_to=np.searchsorted(nodes, np.arange(5), side="right"),
+        **enumerated,
+        opcode=table.opcode[enumerated["token"]],
+        address=table.argument[enumerated["token"]],
+        n_up_to=np.searchsorted(enumerated["nodes"], np.arange(5), side="right"),
         n_kept=min(n, max(size // (limits.KEPT_OF_SMALL if small else limits.KEPT_OF_LARGE), n_columns)),
         near=limits.NEAR_IN_SMALL if small else limits.NEAR_IN_LARGE,
         semantics=_NO_SEMANTICS,

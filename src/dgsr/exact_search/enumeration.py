@@ -28,7 +28,7 @@ class Enumeration(NamedTuple):
     """Programs, the simplest first, as their first token and the indices of their operands."""
 
     total: np.ndarray  # (1,) int64: number of programs enumerated so far, the first entries of these arrays
-    token: np.ndarray  # this and the next five: the same as in `dgsr.exact_search.bank.Bank`
+    token: np.ndarray  # this and the next five: as in `dgsr.exact_search.bank.Bank`
     first: np.ndarray
     second: np.ndarray
     length: np.ndarray
