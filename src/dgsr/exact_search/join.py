@@ -183,20 +183,10 @@ def n_outer(bank):
 def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
     """Return the join of fewest nodes that has the values of a query, before its budget `looks` is spent.
 
-    Parameters
-    ----------
-    query : Query
-    bank : Bank
-    without : bool
-        Whether sines and cosines are not allowed.
-    outer : tuple of int
-        Range of the outermost operators that are tried: 0 is none, then come the unary operators of the bank,
-        then the powers; see `n_outer`.
-    n_firsts : tuple of int
-        Numbers of subprograms tried as the first of two: where the outermost operator determines its operand,
-        and in powers and where there are several operands.
-    most, most_nodes : int
-        Most tokens, and most nodes, of the join.
+    With `without` sines and cosines are not allowed. `outer` is the range of the outermost operators that are
+    tried: 0 is none, then come the unary operators of the bank, then the powers. `n_firsts` has the numbers
+    of subprograms tried as the first of two: where the outermost operator determines its operand, and in
+    powers and where there are several operands. `most` and `most_nodes` limit the tokens and the nodes.
     """
     best = Join(NONE, -1, 1, ALONE, 0, 0)
     target, operands, candidates = query.values, query.operands, query.candidates

@@ -36,23 +36,18 @@ def _stages_of(stage: int) -> tuple[Stage, ...]:
 class ExactSolver:
     """Finds programs without fitted constants that have the values of the target.
 
+    The search for the whole law has `n_stages` stages. The first takes milliseconds, the second one or two
+    seconds, and each of the others up to one second.
+
     Parameters
     ----------
-    library : Library
-        Its fitted constants are not used.
-    data : DataSet
+    library, data
     grammar : Grammar
         Only programs that are valid by it are found. Columns that it forbids have no influence.
     size : int
         Number of subprograms in the large bank, in which all stages but the first search.
     count_looks : callable
         Called with numbers of candidates examined; see `dgsr.exact_search.limits` for this unit of work.
-
-    Attributes
-    ----------
-    n_stages : int
-        Stages of the search for the whole law. The first takes milliseconds, the second one or two seconds,
-        and each of the others up to one second.
     """
 
     n_stages = 2 + len(STAGES) - _N_FIRST

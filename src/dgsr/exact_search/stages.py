@@ -121,23 +121,10 @@ def find_law(
 ):
     """Search stage by stage for a program that has the values of a target; return its length, or 0.
 
-    This function is not compiled, so that Ctrl-C takes effect within about a tenth of a second.
-
-    Parameters
-    ----------
-    stages : sequence of Stage
-    target : ndarray of shape (N_POINTS,), float64
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    accepts : callable
-        A function of `program` and its length; the search continues if it returns False.
-    program : ndarray of shape (most,), int64
-        Receives the tokens.
-    should_stop : callable
-        Returns whether the search should end without a result. It is called about ten times a second, but
-        not in the stage "join", which takes a millisecond.
-    count_looks : callable
-        Called about ten times a second with the number of candidates examined since the last call.
+    The tokens are written into `program`, and the search continues where ``accepts(program, length)`` is
+    False. It ends without a result when `should_stop` returns True; this is called about ten times a second,
+    but not in the stage "join", which takes a millisecond. `count_looks` is called as often with the number
+    of candidates examined since the last call. This function is not compiled, so that Ctrl-C takes effect.
     """
     for stage in stages:
         if stage.kind == WHOLE:

@@ -31,21 +31,9 @@ _SHARE = 0.02
 class Scheduler:
     """Calls finders while there is time, and counts the candidates that they examine.
 
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
-    look_up : bool
-        Whether finders are called. Linear models and longer formulas are fitted at the end in any case.
-    search_in : callable or None
-        Searches in a table of fewer columns; None if no symmetries are searched for.
-
-    Attributes
-    ----------
-    finders : tuple of callables
-        The finders that are called before the rounds, in this order.
-    exact : ExactStages or None
-        Exact search, in libraries without constants.
+    `finders` are called before the rounds, in this order; `exact` is the exact search of a library without
+    constants, else None. If `look_up` is False, only linear models and longer formulas are fitted, at the
+    end. If `search_in`, which searches in a table of fewer columns, is None, no symmetries are searched for.
     """
 
     def __init__(self, problem: Problem, budget: Budget, look_up: bool, search_in: SearchIn | None) -> None:

@@ -45,7 +45,7 @@ def count_violations(
     Parameters
     ----------
     programs : Programs
-    opcode, argument : ndarray of shape (n_tokens,), int64
+    opcode, argument : ndarray
         See `Library.table`.
     exponents : ndarray of shape (n_columns, n_dimensions), float64
         Exponents of the base dimensions of every column.

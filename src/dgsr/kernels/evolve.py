@@ -55,7 +55,7 @@ class Offspring(NamedTuple):
 
 
 def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_depth, state):
-    """Return the next generation.
+    """Return the next generation, an Offspring.
 
     Each child begins as a copy of the winner of a tournament. Neighbours are crossed over with probability
     `crossover`: a proper subtree of one is exchanged with one of the other. Then every child is mutated
@@ -63,25 +63,10 @@ def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_
     probabilities. If the result violates the constraints, the operation is repeated a few times and then
     omitted.
 
-    Parameters
-    ----------
-    parents : Programs
-        Valid programs; rows of tokens are at least `grammar.max_length` wide, and rows of constants at least
-        `grammar.max_constants` if the library has ``const``.
-    fitness : ndarray of shape (n_programs,), float64
-        Lower is better; NaN counts as `inf`.
-    grammar : Grammar
-    crossover, mutation : float
-        Probabilities.
-    tournament : int
-        Number of programs in a tournament.
-    mutate_max_depth : int
-        Largest height of the subtree that the uniform mutation grows.
-    state : ndarray of 4 uint64
-
-    Returns
-    -------
-    Offspring
+    The parents are valid `Programs`; rows of tokens are at least `grammar.max_length` wide, and rows of
+    constants at least `grammar.max_constants` if the library has ``const``. A lower fitness, of shape
+    (n_programs,), is better, and NaN counts as `inf`. The uniform mutation grows subtrees of a height up to
+    `mutate_max_depth`.
     """
     n_programs = len(parents.lengths)
     offspring = Offspring(

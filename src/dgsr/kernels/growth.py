@@ -86,19 +86,9 @@ def fitting(token, parent, left, right, weight):
 def random_token(arities, but, around, choices, weight, state):
     """Return a token drawn with probability proportional to its weight, or -1 if no token can be drawn.
 
-    Parameters
-    ----------
-    arities : tuple of int
-        Smallest and largest arity of the token.
-    but : int
-        A token that must not be drawn.
-    around : tuple of int
-        The token's parent, which is the number of tokens for the root, and its left and right child, -1 where
-        it does not exist yet.
-    choices : Choices
-    weight : ndarray of shape (n_tokens + 1, n_tokens), float64
-        See `Grammar`.
-    state : ndarray of 4 uint64
+    It has an arity between the two `arities`, and is not the token `but`. `around` has its parent, which is
+    the number of tokens for the root, and its left and right child, -1 where it does not exist yet. `weight`
+    is that of the grammar.
     """
     parent, left, right = around
     total = 0.0
@@ -212,18 +202,10 @@ def store(draft, b, programs):
 def fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state):
     """Write random valid programs, ramped, full or grown; return False if none is found.
 
-    Parameters
-    ----------
-    programs : Programs
-        Receives the programs. Its tokens and lengths must be 0, and its rows as wide as `vary` requires.
-    grammar : Grammar
-    min_height, max_height : int
-        The height of a tree is uniform between the two. A tree that would be shorter than
-        `grammar.min_length` is higher.
-    full_share : float
-        Probability that a tree is full, with all leaves at this height as far as the constraints allow;
-        other trees are grown, with leaves at any depth. 0.5 is Koza's "half and half".
-    state : ndarray of 4 uint64
+    The tokens and lengths of `programs` must be 0, and the rows as wide as `dgsr.kernels.evolve.vary`
+    requires. The height of a tree is uniform between two numbers; trees that would be shorter than
+    `grammar.min_length` are higher. With probability `full_share` a tree is full, with all leaves at this
+    height as far as the constraints allow; others have leaves at any depth. 0.5 is Koza's "half and half".
 
     References
     ----------

@@ -224,6 +224,9 @@ _inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def compile_loop(function, arity, derivatives):
     """Compile a scalar function and its derivatives into a loop over rows.
 
+    The result has the attribute `address`, that of a C function ``(side, left, right, adjoint, result, n)``,
+    and must exist as long as the address is used.
+
     Parameters
     ----------
     function : Python function of `arity` floats
@@ -232,12 +235,6 @@ def compile_loop(function, arity, derivatives):
         1 or 2.
     derivatives : tuple of `arity` Python functions, or None
         Derivatives by each argument, as functions of the same arguments; None means central differences.
-
-    Returns
-    -------
-    object with the attribute `address`
-        The address of a C function ``(side, left, right, adjoint, result, n)``. The object must exist as long
-        as the address is used.
 
     Raises
     ------

@@ -103,17 +103,11 @@ def fit_surrogate(
 ) -> Surrogate | None:
     """Return the Gaussian process with the smallest leave-one-out error, None if none can be fitted.
 
-    The kernel is the sum of a squared exponential with a length scale for each column and a linear kernel.
-
-    Parameters
-    ----------
-    U, target : ndarray of shape (n_rows, n_columns) and (n_rows,)
-        Columns and target, none of which is constant.
-    near : Surrogate, optional
-        The surrogate of a similar table. Length scales and noise are tried near its own.
-    groups : sequence of sequence of int, optional
-        Groups of the columns, each with a squared exponential of its own, so that the process is a sum of
-        functions of the groups (Duvenaud, Nickisch and Rasmussen, 2011). By default there is one group.
+    The kernel is the sum of a squared exponential with a length scale for each column and a linear kernel. No
+    column of `U`, (n_rows, n_columns), and no target is constant. With the surrogate of a similar table
+    (`near`), length scales and noise are tried near its own. Each group of columns has a squared exponential
+    of its own, so that the process is a sum of functions of the groups (Duvenaud, Nickisch and Rasmussen,
+    2011); by default all columns are one group.
 
     References
     ----------

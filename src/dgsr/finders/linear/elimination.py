@@ -32,19 +32,11 @@ _RIDGE = 1e-9
 
 
 class RationalFit(NamedTuple):
-    """A fitted quotient of two polynomials.
+    """A fitted quotient of two polynomials."""
 
-    Parameters
-    ----------
-    above, below : ndarray of shape (n_above,) and (n_below,), int
-        Numbers of the terms of numerator and denominator.
-    coefficients : ndarray of shape (n_above + n_below,)
-        Coefficients of the numerator, then those of the denominator.
-    """
-
-    above: np.ndarray
-    below: np.ndarray
-    coefficients: np.ndarray
+    above: np.ndarray  # (n_above,) int, numbers of the terms of the numerator
+    below: np.ndarray  # (n_below,) int, numbers of the terms of the denominator
+    coefficients: np.ndarray  # (n_above + n_below,), those of the numerator first
 
     def values(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the values of numerator and denominator from the values of all terms, (n_rows, n_terms)."""

@@ -62,20 +62,9 @@ def extended(
 ) -> Population:
     """Return programs extended by terms, as long as these shorten the description of the data.
 
-    Parameters
-    ----------
-    programs : Population
-        Programs of a library with ``add``, ``mul`` and ``const``.
-    problem : Problem
-    max_length : int
-        Most tokens of an extended program.
-    deadline : callable
-        It is called before each step.
-
-    Returns
-    -------
-    Population
-        The program after every step that shortens the description, with fitted constants.
+    The library has ``add``, ``mul`` and ``const``. The programs after every step that shortens the
+    description are returned, with fitted constants and at most `max_length` tokens. The deadline is called
+    before each step.
     """
     extender, most_work = Extender(problem, max_length), _MOST_WORK / max(len(programs), 1)
     steps = (_steps(extender, program, most_work, deadline) for program in terms_of(programs))
@@ -234,16 +223,7 @@ def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitt
 def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
     """Return the share of the squared residuals that each tangent explains besides the fitted columns.
 
-    Parameters
-    ----------
-    tangents : ndarray of shape (n_tangents, n_rows)
-    target : ndarray of shape (n_rows,)
-    fitted : ndarray of shape (n_rows, n_fitted)
-
-    Returns
-    -------
-    ndarray of shape (n_tangents,)
-        0 for tangents that are nearly combinations of the fitted columns.
+    It is 0 for tangents that are nearly combinations of the fitted columns, (n_rows, n_fitted).
     """
     residuals, basis = _without(target, fitted)
     whole = (tangents**2).sum(axis=1)

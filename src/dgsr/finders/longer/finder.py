@@ -55,14 +55,8 @@ def too_long(
 class Longer:
     """Finder of sums of parts of found programs, of extensions of the best formulas, and of long programs.
 
-    Parameters
-    ----------
-    archive : ParetoArchive
-        The archive of a search with constants.
-    evolved : Scored
-        The programs of the last round.
-    long : Population
-        Programs with more tokens or constants than the archive stores.
+    It is made of the archive of a search with constants, the programs of its last round, and programs with
+    more tokens or constants than the archive stores.
     """
 
     def __init__(self, archive: ParetoArchive, evolved: Scored, long: Population) -> None:

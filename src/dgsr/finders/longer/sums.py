@@ -39,18 +39,8 @@ _LEAST_NEW = 1e-3
 def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: int) -> Population:
     """Return sums of two terms up to as many as shorten the description of the data.
 
-    Parameters
-    ----------
-    programs : sequence of Population
-        Programs of one library with ``add``, ``mul`` and ``const``, whose parts are terms.
-    problem : Problem
-    max_length : int
-        Most tokens of a sum.
-
-    Returns
-    -------
-    Population
-        A sum with fitted constants for each of a few numbers of terms; empty if no two terms shorten it.
+    The library has ``add``, ``mul`` and ``const``, and parts of the programs are terms. There is a sum of at
+    most `max_length` tokens, with fitted constants, for each of a few numbers of terms.
     """
     data, library = problem.data, problem.library
     simple = [(term, ()) for term in simple_terms(library, problem.grammar)]
@@ -91,14 +81,8 @@ def _parts(programs: Population) -> list[Term]:
 def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarray, n: float) -> list[int]:
     """Return the terms of the sum with the shortest description, in the order of their selection.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_terms, n_rows)
-    y, ones : ndarray of shape (n_rows,)
-        The target, and the constant term of every sum. All values are multiplied by root weights.
-    bits : ndarray of shape (n_terms,)
-    n : float
-        Effective number of rows.
+    The values of the terms, (n_terms, n_rows), the target and the constant term `ones` of every sum are
+    multiplied by root weights. `n` is the effective number of rows.
     """
     left = _without(values, ones / np.linalg.norm(ones))
     least = _LEAST_NEW * np.linalg.norm(left, axis=1)
