@@ -24,8 +24,7 @@ _OF_PRODUCT = 3
 _MOST_TERMS = 120
 # Largest singular value, relative to the largest of the matrix, that counts as 0.
 _ZERO = 1e-12
-# Relative size above which the second smallest singular value must be. Two that are 0 mean a quotient of
-# lower degrees, with factors that cancel.
+# Relative size above which the second smallest must be. Two that are 0 mean factors that cancel.
 _NOT_ZERO = 1e-10
 # Largest squared residual of a product, as a share of its squares, that is a combination of other terms.
 _LEFT_OVER = 1e-18

@@ -24,8 +24,7 @@ _USUAL_LENGTH = 15
 # end one second after 1.1 `max_time`; the other 0.4 s are a reserve for a busy machine.
 _OVERTIME_SHARE = 0.1
 _OVERTIME = 0.6
-# Least share of the time from the start of a search to the end of the fit that the search receives, however
-# long the preparation of the data took.
+# Least share of the time to the end of the fit for the search, however long the data took to prepare.
 _LEAST_SHARE = 0.3
 
 

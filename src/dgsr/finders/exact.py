@@ -10,8 +10,7 @@ from dgsr.exact_search.limits import LOOKS_AT_ONCE
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
 from dgsr.finders.finder import Deadline, Found, Problem
 
-# Seconds that must remain when a stage of the solver in the large bank begins, because filling the bank may
-# take that long.
+# Seconds that must remain when a stage in the large bank begins, since filling the bank may take that long.
 _SOLVING_SECONDS = 5.0
 # Largest share of the remaining budget that one stage or repair may use. The remainder is for the rounds.
 _SHARE = 0.5

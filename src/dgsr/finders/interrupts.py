@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-# Seconds for which a request may stay unread. After them the next Ctrl-C raises KeyboardInterrupt, since a
-# user's function may hang.
+# Seconds after which an unread request lets the next Ctrl-C raise, since a user's function may hang.
 _PATIENCE = 5.0
 
 

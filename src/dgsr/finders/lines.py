@@ -16,8 +16,7 @@ _MOST_VALUES = 2_000_000
 _MOST_ROWS = 2_000
 # Iterations of the fit of the coefficients to all rows.
 _STEPS = 10
-# Smallest share of the sum of squares of a column that the selected columns leave unexplained. A column with
-# less is a linear combination of them.
+# Smallest share of the sum of squares of a column that the selected columns leave unexplained.
 _LEAST_NEW = 1e-10
 
 

@@ -23,8 +23,7 @@ from dgsr.finders.lines import linear_models
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.terms import columns_of
 
-# Largest share of the remaining evaluations that the candidates of one finder cost. Four finders thus leave
-# nine tenths of a small budget for the programs of the rounds and of the searches among fewer columns.
+# Largest share of the remaining evaluations that one finder costs. Four leave nine tenths of a small budget.
 _SHARE = 0.02
 
 

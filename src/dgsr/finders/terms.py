@@ -18,8 +18,7 @@ from dgsr.finders.finder import Problem
 #: Tokens of a term, and the values of its constants.
 Term = tuple[tuple[int, ...], tuple[float, ...]]
 
-# Smallest range of a term's values, as a share of their largest size. With less, an offset would cancel most
-# of the term.
+# Smallest range of a term relative to its size. With less, an offset would cancel most of the term.
 LEAST_VARIED = 1e-5
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
 

@@ -8,8 +8,7 @@ from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 
-# Factor a by which violations of units raise the NMSE in selection, to 1 + a n for n violations. It applies
-# where no formula with a violation is valid, since such programs may still have valid descendants.
+# Factor a by which n violations of units raise the NMSE in selection, to 1 + a n, where none is allowed.
 _BREEDING_PENALTY = 9.0
 
 

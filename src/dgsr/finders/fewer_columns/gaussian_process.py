@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import blas, lapack
 
-# Prior variance of the mean and of the slopes, in variances of the target. It is large, so that linear trends
-# are not penalised.
+# Prior variance of mean and slopes, in variances of the target: large, so that linear trends cost little.
 LINEAR = 100.0
 #: Variances of the noise that are tried, in variances of the target.
 NOISE = (1e-10, 1e-6, 1e-3, 1e-1)

@@ -24,8 +24,7 @@ SearchIn = Callable[[DataSet, bool], Population]
 
 # Most combinations of formulas for the parts.
 _MOST_TOGETHER = 100
-# Smallest NMSE of a part that counts, as a share of the squared error of the separation. Below it the values
-# of the part are not exact.
+# Smallest NMSE of a part that counts, in squared errors of the separation, to which its values are exact.
 _INEXACT = 0.3
 # Most evaluations of the search for a part. Common forms often end it at once.
 _MOST_EVALUATIONS = 200_000

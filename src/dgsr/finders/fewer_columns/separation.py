@@ -34,8 +34,7 @@ _LARGEST_UNRESOLVED = 0.03
 _LEAST_FOLLOWED = 0.3
 # Largest ratio of the errors of finer and coarser groups, if the error of the finer ones is small.
 _TIMES_SMALL = 3.0
-# Largest ratio of the errors of groups and of all columns together, if the rows are too sparse for the
-# function of all columns.
+# Largest ratio of the errors of groups and of all columns, if the rows are too sparse for all columns.
 _TIMES_UNRESOLVED = 0.45
 # Most columns of which all groups are compared, and most columns of a group in wider tables.
 _ALL_GROUPS, _FEW_COLUMNS = 6, 2

@@ -37,8 +37,7 @@ FEWEST_COLUMNS = 2
 MOST_COLUMNS = 12
 #: Fewest rows for each column.
 ROWS_PER_COLUMN = 5
-# Most rows from which combinations of columns are found, and from which sums and products are found. The time
-# rises with their third power.
+# Most rows for combinations of columns, and for sums and products. The time rises with their third power.
 _MOST_ROWS, _MOST_SEPARATED = 400, 200
 # Smallest entry of a column in the unit vector of a scaling symmetry.
 _LEAST_SHARE = 0.02
@@ -57,8 +56,7 @@ _MOST_TRIED = 8
 _DENOMINATORS = (1, 2, 3, 4)
 # Error of the smooth function below which exponents may be fractions; with larger ones they are integers.
 _ERROR_OF_FRACTIONS = 1e-2
-# Largest ratio of the errors after and before a step, if the error before it is small. Steps without a
-# symmetry raise the error more.
+# Largest ratio of the errors after and before a step, if that before is small; others raise it more.
 _TIMES_SMALL = 1.5
 # Error below which it may grow by a factor, up to `TIMES_LARGE` times the error with all columns.
 _MODERATE = 3e-2

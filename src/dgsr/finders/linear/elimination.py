@@ -21,13 +21,11 @@ from scipy.linalg.lapack import dgeqrf, dtrtri
 
 # Reweighted steps of the fit with all terms, and after terms were left out.
 _FIRST_STEPS, _STEPS = 3, 2
-# Number of terms up to which one term at a time is left out, and divisor of larger numbers, which gives
-# how many are left out at once.
+# Up to 13 terms are left out one by one; of more, their number divided by 6 at once.
 _ONE_BY_ONE, _LEFT_OUT = 13, 6
 # Smallest absolute value of a denominator by which residuals are divided, as a share of the median one.
 _SMALLEST = 1e-3
-# Square root of the weight of the sum of squared coefficients, for columns of length 1. This penalty selects
-# one of several exact solutions.
+# Root of the weight of the sum of squared coefficients, which selects one of several exact solutions.
 _RIDGE = 1e-9
 
 

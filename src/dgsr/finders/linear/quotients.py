@@ -38,8 +38,7 @@ _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
     (3, 0), (0, 3), (3, 1), (1, 3), (3, 2), (2, 3), (3, 3), (4, 0), (5, 0), (6, 0),
 )  # fmt: skip
-# Best single products of columns that are tried as the numerator, and as the denominator, of a quotient with
-# a polynomial of the second or highest degree.
+# Best single products of columns that are tried as numerator and denominator of a quotient.
 _BEST_PRODUCTS = 2
 # Description length of a term, in bits.
 _BITS_OF_TERM = 12.0
@@ -49,21 +48,17 @@ _LONGEST = 12
 _OF_EACH_KIND = 3
 # Most formulas that are returned.
 _BEST = 12
-# Largest ratio of the residual variance of a kind with all its terms to the smallest one of earlier kinds. A
-# kind above it is discarded before the elimination of terms.
+# Largest ratio of the residual variances of a kind with all its terms and of the best one before it.
 _LEAST_GAIN = 0.9
 # Largest NMSE that is a rounding error.
 _ROUNDING = 1e-24
 # NMSE up to which a fit must be a law to be valid. Twelve terms approximate many functions to 1e-21.
 _NEARLY_EXACT = 1e-16
-# Most terms of an inexact formula, as a share of the effective number of rows that make up the variance; two
-# are always allowed.
+# Most terms of an inexact formula, at least two, as a share of the rows that make up the variance.
 _SHARE_OF_ROWS = 0.8
-# Largest ratio of the squared errors of leave-one-out predictions and of the fit, relative to its typical
-# value (n/(n - k))**2 for n rows and k terms.
+# Largest ratio of the squared leave-one-out errors and residuals, relative to its typical value.
 _MOST_LEFT_OUT = 4.0
-# Relative singular value below which a combination of coefficients has no effect on any row, and smallest
-# difference of 1 and a leverage.
+# Relative singular value that counts as 0, and smallest difference of 1 and a leverage.
 _LOST = 1e-9
 # Smallest factor by which the NMSE of a law grows when it loses a term.
 _CLIFF = 1e12

@@ -31,8 +31,7 @@ ROWS_PER_CONSTANT = 4
 STEPS = 30
 # Successive terms after which the selection ends if none of them shortens the description.
 _PATIENCE = 3
-# Smallest norm of the part of a term that is orthogonal to the selected terms, as a share of the norm of the
-# centred term.
+# Smallest norm of the part of a term that is orthogonal to those selected, relative to the centred term.
 _LEAST_NEW = 1e-3
 
 
