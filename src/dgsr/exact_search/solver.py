@@ -99,13 +99,9 @@ class ExactSolver:
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
         self._count_looks(limits.LOOKS_OF_POLYNOMIALS)
-        usual = np.flatnonzero(self._data.is_usual)
-        rows = usual[
-            np.unique(np.linspace(0, len(usual) - 1, limits.MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))
-        ]
-        columns = self._data.columns[self._usable][:, rows]
+        sample = self._data.usual_rows(limits.MOST_ROWS_OF_POLYNOMIALS)
         with np.errstate(all="ignore"):  # powers of large columns may overflow
-            trees = list(rational_trees(columns, self._data.y[rows]))
+            trees = list(rational_trees(sample.columns[self._usable], sample.y))
         for tree in trees:
             try:
                 tokens = self._over_usable(to_program(tree, self.library)[0])

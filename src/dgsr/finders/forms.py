@@ -147,7 +147,7 @@ class CommonForms:
         """Find the forms that explain most of the variance, without their scales and offsets."""
         curves = fitted_curves(problem, deadline)
         self._fitted = problem.data, curves
-        close = curves.programs[np.flatnonzero(curves.fit.nmse < _CLOSE)]
+        close = curves.programs[curves.fit.nmse < _CLOSE]
         return Found(close, False, CANDIDATES_PER_EVALUATION * curves.n_begun)
 
     def whole(self, problem: Problem, deadline: Deadline) -> Found:
@@ -176,7 +176,7 @@ def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
             begun += _begun(token, _Starts(x, min(_STARTS, _STARTS_OF_ALL // len(columns))), library)
     programs = population_of(library, begun)
     is_valid = problem.valid.terms(programs) & np.isfinite(programs.constants).all(axis=1)
-    programs = programs[np.flatnonzero(is_valid)]
+    programs = programs[is_valid]
     n_begun = len(programs)
     fit = Fit(np.zeros(0), np.zeros(0), np.zeros(0))
     for n_rows, steps, n in _FITS:

@@ -41,7 +41,7 @@ def linear_models(problem: Problem, deadline: Deadline = never) -> Found:
     found = population_of(library, models)
     if models:
         fit_constants(found, data, scaled=False, n_iterations=_STEPS)
-        found = found[np.flatnonzero(np.isfinite(found.constants).all(axis=1) & problem.valid.whole(found))]
+        found = found[np.isfinite(found.constants).all(axis=1) & problem.valid.whole(found)]
     return Found(found, are_whole=True)
 
 

@@ -353,11 +353,5 @@ def skeletons(tokens, lengths, constants, arity, rewriting, linear_scaling):
 @allocation_free
 def is_among(value, ordered):
     """Return whether `value` is in an ascending array."""
-    low, high = 0, len(ordered)
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(ordered) and ordered[low] == value
+    at = np.searchsorted(ordered, value)
+    return at < len(ordered) and ordered[at] == value

@@ -282,24 +282,14 @@ def _of_two(function, arity):
         if not isinstance(returned, (types.Float, types.Integer, types.Boolean)):
             raise TypeError(f"it returns {returned}, not a float")
 
-    # A value whose computation raises an error is undefined.
-    if arity == 2:
+    called = scalar if arity == 2 else _inner(lambda a, b: scalar(a))
 
-        @_inner
-        def of_two(a, b):
-            try:
-                return 1.0 * scalar(a, b)
-            except Exception:
-                return np.nan
-
-    else:
-
-        @_inner
-        def of_two(a, b):
-            try:
-                return 1.0 * scalar(a)
-            except Exception:
-                return np.nan
+    @_inner
+    def of_two(a, b):
+        try:
+            return 1.0 * called(a, b)
+        except Exception:  # the value is undefined
+            return np.nan
 
     return of_two
 

@@ -95,7 +95,7 @@ def _is_exact(terms: Sequence[Term], problem: Problem) -> bool:
     if not terms:
         return False
     programs = population_of(problem.library, terms)
-    programs = programs[np.flatnonzero(problem.valid.whole(programs))]
+    programs = programs[problem.valid.whole(programs)]
     return bool(programs.nmse(problem.data).min(initial=np.inf) <= problem.tolerance)
 
 

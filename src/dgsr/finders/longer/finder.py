@@ -37,7 +37,7 @@ def too_long(
     length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
     most = _LONGER * grammar.max_length
     has_room = (programs.lengths <= length) & (programs.is_constant.sum(axis=1) <= n_constants)
-    able = programs[np.flatnonzero(~has_room)].of_width(most, most)
+    able = programs[~has_room].of_width(most, most)
     fitted = Scored(able, np.zeros(0))
     if len(able):
         nmse = fit_constants(able, data, scaled=False, n_iterations=STEPS).nmse
@@ -84,13 +84,13 @@ class Longer:
         fit_constants(long, data, scaled=False, n_iterations=STEPS)
         further = starts[:0] if deadline() else extended(starts, problem, most, deadline)
         longer = Population.concatenate([sums, further, long])
-        longer = longer[np.flatnonzero(problem.valid.whole(longer))]
+        longer = longer[problem.valid.whole(longer)]
         both = Population.concatenate([found, longer])
         is_shorter = archive.places(both) < archive.places(longer)[:, None]  # (n_longer, n_both)
         nmse = both.nmse(data)
         best = np.where(is_shorter, nmse, np.inf).min(axis=1, initial=np.inf)
         # Few formulas are returned, since finishing a long one takes a tenth of a second.
-        return Found(shortest(longer[np.flatnonzero(nmse[len(found) :] < best)], _N_LONGER), are_whole=True)
+        return Found(shortest(longer[nmse[len(found) :] < best], _N_LONGER), are_whole=True)
 
 
 def by_description(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
