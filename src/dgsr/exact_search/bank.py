@@ -54,11 +54,15 @@ class Bank(NamedTuple):
     n_up_to: np.ndarray  # (5,) int64: numbers of subprograms of at most 0, 1, ... 4 nodes
     n_kept: int  # number of subprograms whose values at all points are stored
     near: float  # relative distance at the first point within which a subprogram is a candidate
-    semantics: Semantics  # empty arrays before `at`
+    semantics: Semantics | None = None  # None before `at`
 
     def at(self, points: np.ndarray) -> Bank:
         """Return the bank with its values at the points of a data set, (C, N_POINTS), float64."""
-        bank = self._replace(semantics=room_for_semantics(self))
+        n = len(self.token)
+        size = 1 << (n + limits.LARGEST_POWER).bit_length() - 1
+        values, slots = np.zeros((self.n_kept, limits.N_POINTS)), np.zeros(4 * size, dtype=np.int32)
+        semantics = Semantics(values, np.zeros(n), slots, np.zeros(size // 4, dtype=np.uint64))
+        bank = self._replace(semantics=semantics)
         fill(points, bank)
         return bank
 
@@ -92,34 +96,10 @@ def new_bank(library, size):
         n_up_to=np.searchsorted(enumerated["nodes"], np.arange(5), side="right"),
         n_kept=min(n, max(size // (limits.KEPT_OF_SMALL if small else limits.KEPT_OF_LARGE), n_columns)),
         near=limits.NEAR_IN_SMALL if small else limits.NEAR_IN_LARGE,
-        semantics=_NO_SEMANTICS,
     )
 
 
 _kept, _kept_for_a_while = cache(new_bank), lru_cache(maxsize=2)(new_bank)
-
-
-def room_for_semantics(bank):
-    """Return empty arrays for the values of a bank's subprograms on a data set."""
-    n = len(bank.token)
-    size = 1 << (n + limits.LARGEST_POWER).bit_length() - 1
-    return Semantics(
-        np.zeros((bank.n_kept, limits.N_POINTS)),
-        np.zeros(n),
-        np.zeros(4 * size, dtype=np.int32),
-        np.zeros(size // 4, dtype=np.uint64),
-    )
-
-
-_NO_SEMANTICS = Semantics(
-    np.zeros((0, limits.N_POINTS)), np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64)
-)
-
-
-def spread_rows(n):
-    """Return at most `MOST_ROWS` of n rows, evenly spread since a table may be sorted."""
-    most = min(n, limits.MOST_ROWS)
-    return np.arange(most) * n // most
 
 
 @_compiled

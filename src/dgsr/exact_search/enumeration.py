@@ -5,8 +5,7 @@ observationally equivalent; only the first of them is retained.
 
 References
 ----------
-Albarghouthi, Gulwani, Kincaid, "Recursive program synthesis", CAV 2013: enumeration modulo observational
-equivalence.
+Albarghouthi, Gulwani, Kincaid, "Recursive program synthesis", CAV 2013.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.exact_search import limits
 from dgsr.exact_search.backpropagation import repair
-from dgsr.exact_search.bank import Bank, bank_of, choose_points, spread_rows
+from dgsr.exact_search.bank import Bank, bank_of, choose_points
 from dgsr.exact_search.quotients import rational_trees
 from dgsr.exact_search.stages import STAGES, Stage, find_law
 from dgsr.expressions.programs.constraints import Grammar
@@ -65,7 +65,8 @@ class ExactSolver:
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
         usual = np.flatnonzero(data.is_usual)
-        rows = usual[spread_rows(len(usual))]
+        n_rows = min(len(usual), limits.MOST_ROWS)
+        rows = usual[np.arange(n_rows) * len(usual) // n_rows]  # evenly spread, since a table may be sorted
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
         self._has_points = len(rows) >= limits.N_POINTS and len(self._usable) > 0
@@ -125,8 +126,6 @@ class ExactSolver:
     def _filled_bank(self, size: int) -> Bank:
         """Return the bank of the usable columns with its values at the points."""
         bank = bank_of(self.library, len(self._usable), size).at(self._points[self._usable])
-        if len(self._usable) == len(self._columns):
-            return bank
         return bank._replace(token=self._over_usable(bank.token))
 
     def _over_usable(self, tokens: np.ndarray) -> np.ndarray:

@@ -48,10 +48,8 @@ class Budget:
     n_evaluations, n_invalid : int
         Programs evaluated so far, and those of them that are not finite or break a constraint.
     n_looks, n_uncharged : int
-        Candidates that finders examined so far, a thousand of which count as one evaluation, and those that
-        are not charged, since they would use up a small budget.
+        Candidates that finders examined so far, and those that are not charged, to spare a small budget.
     interrupts : Interrupts
-        The interrupts by Ctrl-C, the first of which ends the search.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Values and squared errors of programs on a data set, in blocks of samples that fit into the cache.
 
-A program is read from its last token to its first with a stack. The stack holds row indices of a workspace
-whose first rows are the variables, so that these are never copied.
+A program is read from its last token to its first with a stack of row indices of a workspace, whose first
+rows are the variables, so that these are never copied.
 
 Where a subexpression is infinite, the value of the program is infinite or NaN: x/inf and exp(-inf) are NaN
 here and not 0. Otherwise a meaningless formula such as 1/(2 + x/log(0)) would fit.

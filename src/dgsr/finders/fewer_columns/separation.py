@@ -7,9 +7,8 @@ are tried; the sum or product of processes of these groups must then predict lef
 
 References
 ----------
-Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test whether a law separates with a
-neural network; Duvenaud, Nickisch and Rasmussen, Advances in Neural Information Processing Systems 24, 2011,
-for sums of processes.
+Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman); Duvenaud, Nickisch and Rasmussen,
+Advances in Neural Information Processing Systems 24, 2011 (sums of processes).
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
 """Symmetries of a table: combinations of columns on which the target depends, and factors of the target.
 
-The gradient of a smooth function through the rows (module ``gaussian_process``) shows which changes of the
-columns leave the target unchanged. If y does not change when two columns change by the same amount, it
-depends on their difference. If scaling some columns multiplies y by a power of the scale, y is a product of
-powers times a function of fewer groups of columns, as in the pi theorem, but no units are needed. Each such
-step removes a column, and is accepted only if the smooth function of the new columns predicts left-out rows
-as well.
+They follow from the gradient of a smooth function through the rows (module ``gaussian_process``). If y does
+not change when two columns change by the same amount, it depends on their difference. If scaling some columns
+multiplies y by a power of the scale, y is a product of powers times a function of fewer groups of columns, as
+in the pi theorem, but no units are needed. Each such step removes a column, and is accepted only if the
+smooth function of the new columns predicts left-out rows as well.
 
 References
 ----------
-Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test symmetries with a neural
-network; Buckingham, Physical Review 4, 345, 1914.
+Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman); Buckingham, Phys. Rev. 4, 345, 1914.
 """
 
 from __future__ import annotations

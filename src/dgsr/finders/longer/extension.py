@@ -3,12 +3,8 @@
 A term t joins a formula at a node v as v + c*t or as v*(b + c*t). To first order this changes the values of
 the formula by its derivative with respect to v, times t or times v*t. Inner products therefore give, for all
 nodes and terms at once, the share of the residuals that each would explain besides the constants of the
-formula. This is orthogonal matching pursuit in the space of tangents. The best extensions are fitted, and the
-one with the shortest description of formula and residuals is extended further.
-
-References
-----------
-Pati, Rezaiifar and Krishnaprasad, 1993 (orthogonal matching pursuit).
+formula: orthogonal matching pursuit in the space of tangents. The best extensions are fitted, and the one
+with the shortest description of formula and residuals is extended further.
 """
 
 from __future__ import annotations
