@@ -14,8 +14,7 @@ from itertools import product
 import numpy as np
 import sympy
 
-from dgsr.exact_search.polynomials import ERROR, SPARE_ROWS, as_polynomial, whole
-from dgsr.exact_search.rational_functions import as_rational, relation
+from dgsr.exact_search.polynomials import ERROR, SPARE_ROWS, as_polynomial, as_rational, relation, whole
 from dgsr.expressions.rewriting.polynomials import polynomial_tree, quotient_tree
 from dgsr.expressions.trees.trees import Tree
 
