@@ -121,7 +121,7 @@ def test_fits_write_the_power():
     ],
 )
 def test_bases_are_positive_columns_and_factors_of_growth_and_decay(values, texts):
-    found = bases_of("x1", np.array(values))
+    found = bases_of({"x1": np.array(values)})
     assert list(found) == texts
     for tree, own in found.items():
         np.testing.assert_allclose(own, evaluate(tree, {"x1": np.array(values)}))

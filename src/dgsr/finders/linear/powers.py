@@ -26,18 +26,22 @@ _LEFT_OVER = (0.3, 1.0)
 _FACTORS = ("add", "sub")
 
 
-def bases_of(column: Tree, values: np.ndarray, operators: Sequence[str] = _FACTORS) -> dict[Tree, np.ndarray]:
-    """Return a column, the factor of growth 1 + x and the factor of decay 1 - x, as trees with their values.
+def bases_of(
+    columns: Mapping[Tree, np.ndarray], operators: Sequence[str] = _FACTORS
+) -> dict[Tree, np.ndarray]:
+    """Return columns x, their factors of growth 1 + x and of decay 1 - x, as trees with their values.
 
     Only bases that are positive on all rows are returned. A column that reaches 1 in size is read as percent.
     The operators are ``"add"`` for the factor of growth and ``"sub"`` for the factor of decay.
     """
-    rate, share = column, values
-    if np.abs(values).max() >= 1.0:
-        rate, share = ("mul", 0.01, column), 0.01 * values
-    bases: dict[Tree, np.ndarray] = {column: values}
-    for operator in operators:
-        bases[operator, 1.0, rate] = 1.0 + share if operator == "add" else 1.0 - share
+    bases: dict[Tree, np.ndarray] = {}
+    for column, values in columns.items():
+        rate, share = column, values
+        if np.abs(values).max() >= 1.0:
+            rate, share = ("mul", 0.01, column), 0.01 * values
+        bases[column] = values
+        for operator in operators:
+            bases[operator, 1.0, rate] = 1.0 + share if operator == "add" else 1.0 - share
     return {tree: own for tree, own in bases.items() if (own > 0.0).all()}
 
 
@@ -53,28 +57,18 @@ def with_logarithms(
     are left out. A kind has the numbers of the terms of numerator and denominator; there is none if no base
     is positive or the library cannot write such powers.
     """
-    n = len(columns)
-    plain = _bases_of_all(columns, ())
-    for operator in _FACTORS:
-        bases = _bases_of_all(columns, (operator,))
+    n, plain = len(columns), bases_of(columns, ())
+    for operator in _FACTORS if _can_write(library) else ():
+        bases = bases_of(columns, (operator,))
         # A denominator of 1 and the columns has n + 1 further terms.
         if (n + 1) * (len(bases) + 2) > most:
             bases = plain
-        if operator == "add" or len(bases) > len(plain):
-            yield _of_logarithms(columns, bases, library, most)
-
-
-def _bases_of_all(columns: Mapping[Tree, np.ndarray], operators: Sequence[str]) -> dict[Tree, np.ndarray]:
-    """Return the bases of all columns; see `bases_of`."""
-    return {
-        base: own
-        for column, values in columns.items()
-        for base, own in bases_of(column, values, operators).items()
-    }
+        if bases and (operator == "add" or len(bases) > len(plain)):
+            yield _of_logarithms(columns, bases, most)
 
 
 def _of_logarithms(
-    columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], library: Library, most: int
+    columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], most: int
 ) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the terms with the logarithms of given bases, and the kinds; see `with_logarithms`."""
     n = len(columns)
@@ -83,8 +77,6 @@ def _of_logarithms(
     terms = Terms.of({**columns, **{("log", base): np.log(own) for base, own in bases.items()}}, factors)
     single, every = np.arange(n + len(bases) + 1), np.arange(len(factors))
     kinds = [(single, every[:1]), (every, every[:1]), (every, every[: n + 1])]
-    if not bases or not _can_write(library):
-        kinds = []
     return terms, [kind for kind in kinds if sum(map(len, kind)) <= most]
 
 
@@ -100,7 +92,7 @@ def with_powers(
         return []
     found = []
     for of_base, exponent in permutations(columns, 2):
-        for base, values in bases_of(of_base, columns[of_base]).items():
+        for base, values in bases_of({of_base: columns[of_base]}).items():
             power = values ** columns[exponent]
             if np.isfinite(power).all() and np.ptp(power) > 0.0:
                 beside = {("pow", base, exponent): power, **columns}
