@@ -7,7 +7,7 @@ import numpy as np
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.terms import Term, columns_of, population_of
+from dgsr.finders.terms import Term, columns_of, orthogonal, population_of
 
 # Most columns of a model.
 _MOST_COLUMNS = 5
@@ -56,8 +56,8 @@ def _forward(values: np.ndarray, data: DataSet, with_offset: bool) -> list[int]:
         taken, best = list[int](), np.inf
         new = np.sqrt(data.weights / data.weights.sum()) if with_offset else np.zeros(len(data.y))
         while True:
-            columns = columns - (columns @ new)[:, None] * new  # parts orthogonal to the selected ones
-            residuals, leverages = residuals - (residuals @ new) * new, leverages + new**2
+            columns, residuals = orthogonal(columns, new), orthogonal(residuals, new)
+            leverages = leverages + new**2
             sizes = (columns**2).sum(axis=1)
             apart = columns / np.sqrt(sizes)[:, None]
             left = residuals - (apart @ residuals)[:, None] * apart

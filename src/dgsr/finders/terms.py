@@ -135,6 +135,11 @@ def term_of(tree: Tree, library: Library) -> Term | None:
     return tuple(tokens.tolist()), tuple(constants.tolist())
 
 
+def orthogonal(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return values, or each row of them, minus their projection onto a direction of length 1."""
+    return values - np.multiply.outer(values @ direction, direction)
+
+
 def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, slice]]:
     """Return the slices of the tokens and of the constants of the subprogram at each token."""
     arity, const = library.table.arity, library.index["const"]

@@ -100,7 +100,8 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
         found = list(takewhile(lambda _: not deadline(), _candidates(sample, usable, library)))
         for each in sorted(found, key=lambda each: each.bits):
             best.setdefault(_form(each), each)
-        programs = (term_of(_tree(each), library) for each in best.values() if _has_columns(each))
+        with_columns = (each for each in best.values() if any(map(np.any, _exponents(each))))
+        programs = (term_of(_tree(each), library) for each in with_columns)
         formulas = (each for each in programs if each is not None and np.isfinite(each[1]).all())
         best_formulas = population_of(library, list(islice(formulas, _BEST)))
         return Found(best_formulas, True, CANDIDATES_PER_EVALUATION * len(found))
@@ -226,10 +227,6 @@ def _form(candidate: _Candidate) -> tuple:
         for exponents in (of.tolist() for of in _exponents(candidate))
     )
     return candidate.target.inverse, above, below
-
-
-def _has_columns(candidate: _Candidate) -> bool:
-    return any(exponents.any() for exponents in _exponents(candidate))
 
 
 def _exponents(candidate: _Candidate) -> tuple[np.ndarray, np.ndarray]:

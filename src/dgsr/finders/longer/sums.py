@@ -14,7 +14,7 @@ import numpy as np
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.population import Population
 from dgsr.finders.finder import Problem
-from dgsr.finders.terms import Term, TermPool, population_of, simple_terms, subprograms, terms_of
+from dgsr.finders.terms import Term, TermPool, orthogonal, population_of, simple_terms, subprograms, terms_of
 
 # Most values, terms times rows, and most rows, of the comparison.
 _MOST_VALUES = 2_000_000
@@ -83,7 +83,7 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
     The values of the terms, (n_terms, n_rows), the target and the constant term `ones` of every sum are
     multiplied by root weights. `n` is the effective number of rows.
     """
-    left = _without(values, ones / np.linalg.norm(ones))
+    left = orthogonal(values, ones / np.linalg.norm(ones))
     least = _LEAST_NEW * np.linalg.norm(left, axis=1)
     residuals = y - ones * (ones @ y) / (ones @ ones)
     chosen: list[int] = []
@@ -99,18 +99,12 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
         changes = np.where(is_new, 0.5 * n * np.log2(shares) + bits + _BITS_OF_TERM, np.inf)
         best = int(np.argmin(changes))
         direction = left[best] / norms[best]
-        residuals = residuals - direction * (direction @ residuals)
-        left = _without(left, direction)
+        residuals, left = orthogonal(residuals, direction), orthogonal(left, direction)
         chosen.append(best)
         total += changes[best]
         if total < shortest:
             shortest, n_kept = total, len(chosen)
     return chosen[:n_kept]
-
-
-def _without(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Return rows minus their projections onto a direction of length 1."""
-    return values - np.outer(values @ direction, direction)
 
 
 def _sum(terms: Sequence[Term], factors: Sequence[float], index: dict[str, int]) -> Term:
