@@ -46,22 +46,18 @@ class ExactSolver:
         Only programs that are valid by it are found. Columns that it forbids have no influence.
     size : int
         Number of subprograms in the large bank, in which all stages but the first search.
-    count_looks : callable
-        Called with numbers of candidates examined; see `dgsr.exact_search.limits` for this unit of work.
+
+    Attributes
+    ----------
+    n_looks : int
+        Candidates examined so far; see `dgsr.exact_search.limits` for this unit of work.
     """
 
     n_stages = 2 + len(STAGES) - _N_FIRST
 
-    def __init__(
-        self,
-        library: Library,
-        data: DataSet,
-        grammar: Grammar,
-        size: int = limits.LARGE,
-        count_looks: Callable[[int], None] = lambda n_looks: None,
-    ) -> None:
+    def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = limits.LARGE) -> None:
         self.library, self.size, self.grammar = library, size, grammar
-        self._data, self._count_looks = data, count_looks
+        self._data, self.n_looks = data, 0
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
         usual = np.flatnonzero(data.is_usual)
@@ -89,17 +85,20 @@ class ExactSolver:
             bank = self._bank
             if stage > 0:
                 bank = self._largest = self._large_bank
-            is_law, count = self._is_law, self._count_looks
-            n = find_law(_stages_of(stage), self._target, bank, is_law, tokens[0], should_stop, count)
+            arguments = self._target, bank, self._is_law, tokens[0], should_stop, self._count
+            n = find_law(_stages_of(stage), *arguments)
             if n == 0 and stage == 0:
                 n = self._rational(tokens[0])
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
+
+    def _count(self, n_looks: int) -> None:
+        self.n_looks += n_looks
 
     def _rational(self, program: np.ndarray) -> int:
         """Write a law that is a polynomial or a quotient of two; return its length, or 0."""
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
-        self._count_looks(limits.LOOKS_OF_POLYNOMIALS)
+        self._count(limits.LOOKS_OF_POLYNOMIALS)
         sample = self._data.usual_rows(limits.MOST_ROWS_OF_POLYNOMIALS)
         with np.errstate(all="ignore"):  # powers of large columns may overflow
             trees = list(rational_trees(sample.columns[self._usable], sample.y))
@@ -165,7 +164,7 @@ class ExactSolver:
                     break
                 program = near_misses.tokens[b, :width], near_misses.lengths[b]
                 n += repair(*program, *data, tokens[n:], lengths[n:])
-            self._count_looks(most_looks - int(looks[0]))
+            self._count(most_looks - int(looks[0]))
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:
