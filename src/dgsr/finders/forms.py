@@ -141,25 +141,22 @@ class CommonForms:
     """Finder of the common forms of a column, which stores their fits for the end of the search."""
 
     def __init__(self) -> None:
-        self._fitted: tuple[DataSet, Curves] | None = None
+        self._data: DataSet | None = None
+        self._curves: Curves
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
         """Find the forms that explain most of the variance, without their scales and offsets."""
-        curves = fitted_curves(problem, deadline)
-        self._fitted = problem.data, curves
+        self._data, self._curves = problem.data, fitted_curves(problem, deadline)
+        curves = self._curves
         close = curves.programs[curves.fit.nmse < _CLOSE]
         return Found(close, False, CANDIDATES_PER_EVALUATION * curves.n_begun)
 
     def whole(self, problem: Problem, deadline: Deadline) -> Found:
         """Find the best forms as complete formulas; they are fitted again if the rows have changed."""
-        n_begun = 0
-        known = None if self._fitted is None else self._fitted[0]
-        if known is None or not all(map(np.array_equal, known[:3], problem.data[:3])):
-            self._fitted = problem.data, fitted_curves(problem, deadline)
-            n_begun = self._fitted[1].n_begun
-        assert self._fitted is not None
-        formulas = curve_formulas(self._fitted[1], problem, deadline)
-        return Found(formulas, True, CANDIDATES_PER_EVALUATION * n_begun)
+        n_examined = 0
+        if self._data is None or not all(map(np.array_equal, self._data[:3], problem.data[:3])):
+            n_examined = self(problem, deadline).n_examined
+        return Found(curve_formulas(self._curves, problem, deadline), True, n_examined)
 
 
 def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:

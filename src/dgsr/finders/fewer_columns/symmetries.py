@@ -284,7 +284,7 @@ def _exponents(
     vector: np.ndarray, size: int, X: np.ndarray, error: float
 ) -> tuple[int, tuple[Fraction, ...], Fraction] | None:
     """Return the column that divides the others, the exponents, and the exponent of the target's factor."""
-    best = None
+    found = []
     for pivot in range(size):
         column = X[:, pivot]
         if np.abs(column).min() <= _LEAST_DIVISOR * np.abs(column).max():
@@ -298,10 +298,9 @@ def _exponents(
         if not (column > 0.0).all() and any(ratio.denominator > 1 for ratio in rational):
             continue
         cost = sum(abs(ratio) + 2 * (ratio.denominator > 1) for ratio in rational)
-        if best is None or cost < best[0]:
-            factor = rational[size] if len(rational) > size else Fraction(0)
-            best = cost, pivot, tuple(rational[:size]), factor
-    return None if best is None else best[1:]
+        factor = rational[size] if len(rational) > size else Fraction(0)
+        found.append((cost, pivot, tuple(rational[:size]), factor))
+    return min(found)[1:] if found else None
 
 
 def _nearest(ratio: float, error: float) -> Fraction | None:
