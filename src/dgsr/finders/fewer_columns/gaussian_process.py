@@ -47,7 +47,11 @@ class Surrogate:
     @cached_property
     def gradient(self) -> np.ndarray:
         """The gradient of the target at the rows, shape (n_rows, n_columns)."""
-        return self._slopes * (self.size / self.spread)
+        slopes = np.empty_like(self.Z)  # of the standardised target, by the standardised columns
+        for group, weighted in zip(self.groups, self._weighted):
+            Z = self.Z[:, group]
+            slopes[:, group] = (weighted @ Z - Z * weighted.sum(axis=1)[:, None]) * self._bends(group)
+        return (slopes + self._line) * (self.size / self.spread)
 
     @cached_property
     def parts(self) -> np.ndarray:
@@ -79,15 +83,6 @@ class Surrogate:
     def _line(self) -> np.ndarray:
         """Slopes of the linear trend."""
         return LINEAR * (self.Z.T @ self.weights)
-
-    @cached_property
-    def _slopes(self) -> np.ndarray:
-        """The gradient of the standardised target by the standardised columns."""
-        slopes = np.empty_like(self.Z)
-        for group, weighted in zip(self.groups, self._weighted):
-            Z = self.Z[:, group]
-            slopes[:, group] = (weighted @ Z - Z * weighted.sum(axis=1)[:, None]) * self._bends(group)
-        return slopes + self._line
 
     def _bends(self, group: np.ndarray) -> np.ndarray:
         """Return the second derivatives, without the sign, of the exponent of a group's kernel."""
