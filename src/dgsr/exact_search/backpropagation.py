@@ -51,10 +51,7 @@ def _nearest(op, value, now):
 
 @_compiled
 def _operand(op, is_first, values, other, out):
-    """Write an operand of a binary operator, given its values and the other operand; return False if unknown.
-
-    Of powers and user-defined operators it is unknown.
-    """
+    """Write an operand of +, -, * or /, given the values and the other operand; return False if unknown."""
     if op == ADD:
         kind = ADDED
     elif op == SUB:

@@ -34,11 +34,7 @@ class Semantics(NamedTuple):
 
 
 class Bank(NamedTuple):
-    """The S simplest subprograms of a library over some columns, the simplest first, and their values.
-
-    A subprogram is stored as its first token and the indices of its operands. Only `semantics` depends on the
-    data set.
-    """
+    """The S simplest subprograms of a library over some columns, each as a first token and operands."""
 
     unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `invertible_operators`
     unary_tokens: np.ndarray  # (n_unary,) int64: their tokens; -1 where the library lacks the operator
@@ -68,10 +64,7 @@ class Bank(NamedTuple):
 
 
 def bank_of(library, n_variables, size=limits.SMALL):
-    """Return the bank of a library over the first columns of some data, of at most `size`, without values.
-
-    Banks are cached: every small one, and the two large ones that were used last.
-    """
+    """Return the cached bank of a library over the first columns, of at most `size`, without values."""
     keep = _kept if size <= limits.SMALL else _kept_for_a_while
     return keep(library.with_variables(n_variables), size)
 

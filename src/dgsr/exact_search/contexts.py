@@ -1,12 +1,9 @@
 """One-hole contexts: programs with a hole, filled and inverted, in compiled code.
 
 A context is a unary operator or a power of the hole, or the hole on one side of a binary operator with a
-subprogram on the other. The values of the whole determine those of the hole. A context is encoded as one
-number: first come the unary operators, then the powers, then the pairs of a subprogram and the way it is
-combined.
-
-In this file `context` is such a number, `bank` is a `dgsr.exact_search.bank.Bank` with values, and `out` and
-the given values are ndarrays of shape (N_POINTS,), float64. A program is an ndarray of tokens, int64.
+subprogram on the other. It is encoded as one number: first come the unary operators, then the powers, then
+the pairs of a subprogram and the way it is combined. The names in this file are those of
+``dgsr.exact_search.join``.
 """
 
 from __future__ import annotations
@@ -45,10 +42,7 @@ def n_contexts(n_programs, bank):
 
 @_compiled
 def parts(context, bank):
-    """Return the unary operator's index or -1, the power, the way of combining, and the subprogram's index.
-
-    The way of combining is ALONE where the context has no subprogram.
-    """
+    """Return the index of the unary operator or -1, the power, the way of combining, and the subprogram."""
     n_unary = len(bank.unary)
     if context < n_unary:
         return context, 1, ALONE, 0

@@ -100,10 +100,7 @@ def _kinds_of_level(opcode, operators, tokens_of, starts):
 
 
 def _add_level(kinds, nodes, of_one, opcode, argument, programs):
-    """Add programs of `nodes` nodes in an order that alternates between kinds, since not all may fit.
-
-    This function is not compiled, so that Ctrl-C takes effect within about a tenth of a second.
-    """
+    """Add programs of `nodes` nodes, alternating between kinds; not compiled, so that Ctrl-C takes effect."""
     total = int((kinds[:, 2] * kinds[:, 4]).sum())
     step = max(1, int(0.6180339887 * total))
     while math.gcd(step, total) > 1:

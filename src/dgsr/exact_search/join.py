@@ -267,10 +267,7 @@ def join(target, bank, without, most_first, looks, program):
 
 @_compiled
 def operands_of(op, value, largest, out):
-    """Write the operands for which a unary operator has a value, of shape (1,); return how many there are.
-
-    Those of a sine or cosine are written up to the absolute value `largest`.
-    """
+    """Write the operands with a value, of sines and cosines up to a size `largest`; return their number."""
     if op != SIN and op != COS:
         unary_operand(op, value, out[:1])
         if op == EXP and value[0] <= 0.0:

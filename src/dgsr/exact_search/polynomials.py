@@ -1,9 +1,10 @@
 """Polynomials with whole coefficients and quotients of two, found on exact data by linear algebra.
 
 The values of a polynomial are a linear combination of few monomials of the columns. Where there are more rows
-than monomials, least squares finds it; where there are fewer, orthogonal matching pursuit does, which on
-exact data ends with a residual of rounding errors. For a quotient p - y*q = 0 is linear in the coefficients
-of p and q, which are the null vector of a matrix of products of columns, and of such products times y.
+than monomials, least squares finds it; where there are fewer, orthogonal matching pursuit does (Pati,
+Rezaiifar and Krishnaprasad, 1993), which on exact data ends with a residual of rounding errors. For a
+quotient p - y*q = 0 is linear in the coefficients of p and q, which are the null vector of a matrix of
+products of columns, and of such products times y.
 """
 
 from __future__ import annotations
@@ -52,10 +53,6 @@ def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] 
     """Return a polynomial with whole coefficients and a whole divisor, whose quotient is y, or None.
 
     `columns` has the shape (n_columns, n_rows), and `y` the shape (n_rows,).
-
-    References
-    ----------
-    Pati, Rezaiifar, Krishnaprasad, 1993 (orthogonal matching pursuit).
     """
     if not (np.isfinite(columns).all() and np.isfinite(y).all() and y.any()):
         return None

@@ -1,8 +1,7 @@
 """Quotients of polynomials, which exact data determine; those of one column are written with few tokens.
 
 A quotient of two polynomials with whole coefficients, such as (x**5 - 3*x**3 + 1)/(x**2 + 1), has too many
-tokens to be found among subprograms. But y*q - p = 0 is linear in the coefficients of p and q, which on exact
-data are the null vector of a matrix of powers of x.
+tokens to be found among subprograms, but linear algebra finds it (module ``polynomials``).
 """
 
 from __future__ import annotations

@@ -111,10 +111,7 @@ def _has_values(join, contexts, target, tolerance, bank, work):
 
 @_compiled
 def _search_in_contexts(task, progress, target, bank, program):
-    """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`.
-
-    The budget of a stage determines how many subprograms are tried as the first of two.
-    """
+    """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`."""
     tolerance, query = np.empty(limits.N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
         return False
@@ -166,11 +163,7 @@ def _search_in_contexts(task, progress, target, bank, program):
 
 @_compiled
 def _search_in_sine(task, progress, target, bank, program):
-    """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`.
-
-    Around the sine is one of the outer contexts, of which the first is no context; inside are an inner and an
-    innermost one.
-    """
+    """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`."""
     tolerance, query = np.empty(limits.N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
         return False
@@ -240,8 +233,8 @@ def _number_of(op, bank):
 def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, most_nodes, query):
     """Return the simplest join in contexts, given the first value of a sine's operand.
 
-    The contexts are the one around the sine, the sine, and two inside. The whole has the values of the target
-    and at most `most` tokens, and the join has fewer than `most_nodes` nodes.
+    The contexts are one around the sine, the sine, and two inside. The whole has at most `most` tokens, and
+    the join fewer than `most_nodes` nodes.
     """
     best, nodes = Join(NONE, -1, 1, ALONE, 0, 0), most_nodes
     work, one = np.empty((2, limits.N_POINTS)), query.work[:2]

@@ -4,8 +4,7 @@ The terms of sums and the factors of products are sorted. In a library with fitt
 constants are removed, too, such as a scale or an offset of the whole program, which the fit puts around it
 anyway. The *skeleton* of a program is its tokens without the values of its constants.
 
-In this file `tokens`, shape (at least length,), int64, and `constants`, shape (at least the constants of the
-program,), float64, are one program, which is changed in place; `arity`, shape (n_tokens,), int64, belongs to
+In this file `tokens` and `constants` are rows of `Programs`, which are changed in place; `arity` belongs to
 the library.
 """
 

@@ -6,9 +6,8 @@ parameters.
 References
 ----------
 Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012 (``varAnd``, ``cxOnePoint``,
-``mutUniform``, ``mutNodeReplacement``, ``mutInsert``, ``mutShrink``);
-Mundhenk et al., NeurIPS 2021 (equal shares of these four mutations, constraints kept by falling back
-to the parent).
+``mutUniform``, ``mutNodeReplacement``, ``mutInsert``, ``mutShrink``); Mundhenk et al., NeurIPS 2021 (equal
+shares of these four mutations, the parent in place of an invalid child).
 """
 
 from __future__ import annotations
@@ -154,10 +153,7 @@ def _cross_pair(parents, b, offspring, draft, grammar, state):
 
 @allocation_free
 def _cross(programs, host, at, donor, donor_at, draft, grammar):
-    """Draft the host with its subtree at `at` replaced by the donor's subtree at `donor_at`.
-
-    Return False where the result violates the constraints.
-    """
+    """Draft the host with a subtree replaced by one of the donor; return False if it is not valid."""
     length = programs.lengths[host]
     end = subtree_end(programs.tokens[host], at, grammar.arity)
     donor_end = subtree_end(programs.tokens[donor], donor_at, grammar.arity)

@@ -3,9 +3,8 @@
 A partial program in prefix order is described by its *tree state* (Petersen et al., ICLR 2021): a few
 counters and a stack of the operators with missing children. `allowed` returns whether a token may come next,
 and `push` updates the tree state by a token. Sampler, prior and genetic operators all use these two, so they
-agree on which programs are valid. In this file `counters`, shape (5,), and `stack`, shape (4, max_length +
-1), both int64, are the tree state of one program, and `grammar` is a
-`dgsr.expressions.programs.constraints.Grammar`.
+agree on which programs are valid. In this file `counters` and `stack` are the tree state of one program, rows
+of a `TreeState`, and `grammar` is a `dgsr.expressions.programs.constraints.Grammar`.
 """
 
 from __future__ import annotations
@@ -144,10 +143,7 @@ def length_logit(token, counters, grammar):
 
 @allocation_free
 def is_valid(tokens, length, grammar, counters, stack):
-    """Return whether the first `length` tokens are one complete program that satisfies the constraints.
-
-    The tree state is used as scratch.
-    """
+    """Return whether the first tokens are a complete valid program; the tree state is scratch."""
     if length < 1 or length > grammar.max_length:
         return False
     reset(counters)

@@ -1,11 +1,8 @@
 """Programs written token by token under the constraints, as slices of others or grown at random.
 
-Each token is checked by `dgsr.kernels.grammar`, so that a program is written and checked in one pass, which
-ends at the first token that violates the constraints.
-
-In this file `grammar` is a `dgsr.expressions.programs.constraints.Grammar`, `state` is the state of the
-random number generator (`dgsr.kernels.random`), which advances, and `programs` are
-`dgsr.kernels.programs.Programs`.
+A program is written and checked in one pass, which ends at the first token that violates the constraints. In
+this file `grammar` is a `dgsr.expressions.programs.constraints.Grammar`, `state` is the state of the random
+number generator (`dgsr.kernels.random`), which advances, and `programs` are `dgsr.kernels.programs.Programs`.
 """
 
 from __future__ import annotations

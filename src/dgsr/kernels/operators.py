@@ -295,10 +295,7 @@ def _of_two(function, arity):
 
 
 def _difference(function, side):
-    """Return the derivative of a function by central differences.
-
-    Where one side is outside the function's domain, the difference is one-sided.
-    """
+    """Return the derivative of a function by central differences, one-sided at the border of its domain."""
 
     @_inner
     def difference(a, b):

@@ -20,10 +20,9 @@ def _add_pairs(tokens, lengths, grammar, root, counts):
 
 
 def pair_counts(tokens, lengths, grammar, n_operators):
-    """Return how often each token is under each parent.
+    """Return how often each token is under each parent, shape (n_programs, n_operators + 1, n_tokens).
 
-    The result has the shape (n_programs, n_operators + 1, n_tokens). Parents are the operators, which are the
-    first tokens of a library, then the root.
+    Parents are the operators, which are the first tokens of a library, then the root.
     """
     counts = np.zeros((len(lengths), n_operators + 1, len(grammar.arity)))
     _add_pairs(tokens, lengths, grammar, n_operators, counts)

@@ -1,9 +1,9 @@
 """An exhaustive search for laws of two terms: h(y) = a f(x) + b g(x) + c, or y = a f(x) g(x).
 
 f and g are among the simplest terms of the columns; h is one of a few functions, whose inverse then appears
-in the formula. Millions of pairs are compared in a fraction of a second, since the share of the variance that
-a pair explains follows from inner products alone. Products are found by sorting the logarithms of the terms.
-Evolution does not start from the pairs: it would refine near misses of two terms and miss other laws.
+in the formula. The share of the variance that a pair explains follows from inner products alone, and products
+are found by sorting the logarithms of the terms. Evolution does not start from the pairs: it would refine
+near misses of two terms and miss other laws.
 
 References
 ----------
