@@ -19,8 +19,7 @@ _SHARE = 0.5
 class ExactStages:
     """Finder that runs the next stage of exact search at every call, and repairs near misses.
 
-    The library of the problem has no constants. The attribute `law` has the result of the first stage: one
-    program or none.
+    The library has no constants. `law` is the result of the first stage: one program or none.
     """
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
@@ -39,10 +38,7 @@ class ExactStages:
         return int(_SHARE * self._budget.n_left * CANDIDATES_PER_EVALUATION)
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
-        """Run the next stage of the solver, in a bank of a million subprograms, if the budget suffices.
-
-        Half of the remaining seconds and evaluations are reserved for the rounds.
-        """
+        """Run the next stage of the solver, in a bank of a million subprograms, if the budget suffices."""
         budget, before = self._budget, self.solver.n_looks
         in_time = budget.seconds + _SOLVING_SECONDS < budget.max_time
         if self._stage >= self.solver.n_stages or not in_time or self._most < LOOKS_AT_ONCE:

@@ -160,10 +160,7 @@ class CommonForms:
 
 
 def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
-    """Return the common forms of the first twelve columns, fitted to the data.
-
-    The deadline is called after every 500 fits.
-    """
+    """Return the common forms of the first twelve columns, fitted to the data."""
     data, library = problem.data, problem.library
     columns = columns_of(problem.grammar)[:_MOST_COLUMNS]
     begun = list[Term]()

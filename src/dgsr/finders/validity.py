@@ -38,10 +38,7 @@ class Validity:
         return np.isfinite(self.factors(programs, of_whole=False))
 
     def factors(self, programs: Population, of_whole: bool = True) -> np.ndarray:
-        """Return the factors of the NMSE for violations of units, infinite for programs that are not allowed.
-
-        With `of_whole` the programs are complete formulas, which must have the unit of the target.
-        """
+        """Return factors of the NMSE for violations of units by formulas or parts; inf if invalid."""
         units = self._constraints.units
         if units is None:
             return np.ones(len(programs))

@@ -34,10 +34,7 @@ _LEAST_OF_PART = 500
 
 
 class FewerColumns:
-    """Finder of formulas in the tables of fewer columns that follow from symmetries.
-
-    It searches in these tables by `search_in`, with a share of the budget.
-    """
+    """Finder of formulas in the tables of fewer columns that follow from symmetries, by searches in these."""
 
     def __init__(self, search_in: SearchIn, budget: Budget) -> None:
         self._search_in, self._budget = search_in, budget
@@ -113,10 +110,7 @@ def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet |
 
 
 def lifted(trees: Iterable[Tree], reduction: Reduction, library: Library) -> list[Term]:
-    """Return the distinct formulas of a table of fewer columns as programs of all columns.
-
-    Formulas that the library cannot write are left out.
-    """
+    """Return formulas of a table of fewer columns that the library can write as programs of all columns."""
     terms = list[Term]()
     for tree in trees:
         whole = reduction.lifted(tree)

@@ -156,10 +156,7 @@ def _best(
 
 
 def left_out(kernel: np.ndarray, values: np.ndarray, noise: float) -> tuple[float, np.ndarray, float] | None:
-    """Return the leave-one-out error of a process, a factor of its covariance and its degrees of freedom.
-
-    It returns None if the covariance, the kernel plus the variance of the noise, cannot be factorised.
-    """
+    """Return the leave-one-out error, a factor of the covariance and the degrees of freedom, if any."""
     covariance = kernel.copy()
     covariance.flat[:: len(values) + 1] += noise
     factor, failed = lapack.dpotrf(covariance.T, lower=1, overwrite_a=1)

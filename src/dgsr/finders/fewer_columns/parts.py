@@ -33,10 +33,7 @@ _COUNTED = (1.0, 0.25, 0.0625)
 
 
 def search_parts(separation: Separation, search_in: SearchIn, budget: Budget) -> list[Tree]:
-    """Return sums or products of the formulas found for the parts, in columns of the separated table.
-
-    Every search receives the same share of the budget.
-    """
+    """Return sums or products of the formulas that searches with equal budgets find for the parts."""
     n_parts = len(separation.groups)
     n_kept = max(int(_MOST_TOGETHER ** (1.0 / n_parts) + 1e-9), 2)
     X, found = separation.reduction.X[separation.rows], list[list[Tree]]()

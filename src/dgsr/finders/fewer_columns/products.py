@@ -33,10 +33,7 @@ _STEPS = 12
 
 
 class Parts(NamedTuple):
-    """Functions of groups of columns whose sum or product is the target.
-
-    The errors are in standard deviations of the target.
-    """
+    """Functions of groups of columns whose sum or product is the target, with errors in its deviations."""
 
     parts: np.ndarray  # (n_groups, n_rows), each up to a constant, or up to a factor for products
     constant: float  # it is added to the sum, or multiplies the product, to give the target

@@ -61,10 +61,7 @@ class Separation:
 
 
 def separation_of(reduction: Reduction, rows: np.ndarray, is_over: Deadline = never) -> Separation | None:
-    """Return the sum or product with the smallest leave-one-out error, None if all columns do better.
-
-    Only the given rows of the table are used. The deadline is called before each step.
-    """
+    """Return the sum or product with the smallest leave-one-out error, None if all columns do better."""
     fitted = [None if is_over() else View.of(reduction, rows, (target,)) for target in (False, True)]
     views = [view for view in fitted if view is not None]
     if reduction.X.shape[1] < 2 or not views:

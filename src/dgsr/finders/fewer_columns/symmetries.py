@@ -146,7 +146,7 @@ def reductions_of(
     if not len(rows) or is_over():
         return []
     state = View.of(whole_table(X, y, names), rows)
-    limit = np.inf if state is None else TIMES_LARGE * state.error
+    limit = np.inf if state is None else TIMES_LARGE * state.error  # for errors that may grow by a factor
     found: list[Reduction] = []
     for shortens in (True, False):
         before = state
@@ -209,10 +209,7 @@ class _Step(NamedTuple):
 
 
 def _following(state: View, rows: np.ndarray, shortens: bool, most: float, is_over: Deadline) -> View | None:
-    """Return the state after the first acceptable step, None if every step raises the error too much.
-
-    `most` is `TIMES_LARGE` times the error with all columns.
-    """
+    """Return the state after the first acceptable step, None if every step raises the error too much."""
     steps = {step.key: step for step in _steps(state, rows) if not (step.lengthens and shortens)}
     error = state.error
     limit = max((_TIMES_SMALL if error < SMALL else TIMES_LARGE) * error, NEGLIGIBLE)

@@ -190,10 +190,7 @@ class Extender:
         return (above - below) / (2.0 * steps[:, None]), values
 
     def _fitted(self, program: Term) -> np.ndarray:
-        """Return an orthonormal basis of what a program fits, shape (n_rows, n_fitted).
-
-        It spans the weighted derivatives by the constants, the weighted values, and the weighted number 1.
-        """
+        """Return an orthonormal basis, (n_rows, n_fitted), of weighted derivatives, values and ones."""
         tokens, constants = np.array(program[0]), np.array(program[1])
         groups, columns = [np.array([i]) for i in range(len(constants))], self.data.columns
         own = derivatives(self.library, tokens, constants, groups, columns)
@@ -206,10 +203,7 @@ class Extender:
 
 
 def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-    """Return a lower bound of the result of `_gains` for each slope times each term, (n_slopes, n_terms).
-
-    It is the share that is explained while all constants of the formula stay fixed.
-    """
+    """Return a lower bound of `_gains` of slopes times terms: those with all other constants fixed."""
     residuals, _ = _without(target, fitted)
     explained = ((slopes * residuals) @ terms.T) ** 2
     whole = slopes**2 @ (terms**2).T

@@ -55,8 +55,7 @@ def too_long(
 class Longer:
     """Finder of sums of parts of found programs, of extensions of the best formulas, and of long programs.
 
-    It is made of the archive of a search with constants, the programs of its last round, and programs with
-    more tokens or constants than the archive stores.
+    The latter have more tokens or constants than the archive of the search stores.
     """
 
     def __init__(self, archive: ParetoArchive, evolved: Scored, long: Population) -> None:
