@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.exact_search.limits import LOOKS_OF_POLYNOMIALS
-from dgsr.exact_search.polynomials import as_polynomial
+from dgsr.exact_search.polynomials import as_polynomial, as_rational, relation
 from dgsr.exact_search.quotients import as_quotient, rational_trees, written
-from dgsr.exact_search.rational_functions import as_rational, relation
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.rewriting.polynomials import _shortest, polynomial_tree, quotient_tree
 from searches import flat_regressor

@@ -43,13 +43,7 @@ LAWS = {
     "a negative target": ([(0.5, 8.0), (0.1, 20.0), (1.0, 5.0)], lambda k, c, n: -k * c ** (1 / n)),
     "a negative exponent": ([(0.5, 8.0), (0.1, 20.0), (-5.0, -1.0)], lambda k, c, n: k * c ** (1 / n)),
 }
-LAWS_WITH_NOISE = [
-    "compound interest",
-    "an annuity",
-    "a bond",
-    "an exponent with an offset",
-    "at least once",
-]
+LAWS_WITH_NOISE = ["compound interest", "an annuity", "a bond", "an exponent with an offset", "at least once"]
 
 
 def every_second(laws):
@@ -127,7 +121,7 @@ def test_fits_write_the_power():
     ],
 )
 def test_bases_are_positive_columns_and_factors_of_growth_and_decay(values, texts):
-    found = bases_of("x1", np.array(values))
+    found = bases_of({"x1": np.array(values)})
     assert list(found) == texts
     for tree, own in found.items():
         np.testing.assert_allclose(own, evaluate(tree, {"x1": np.array(values)}))

@@ -65,9 +65,9 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
     library = get_library("physics", 2)
     columns = columns_of(Constraints().grammar(library))
     tokens = [*columns, *functions_of(library, columns), *joined(library, columns, columns)]
-    terms = TermPool.of(tokens, Problem.of(DataSet.from_arrays(X, y), library), 1e-9)
+    terms = TermPool.of(((term, ()) for term in tokens), Problem.of(DataSet.from_arrays(X, y), library))
     lengths = {}
-    for i, j in combinations(range(len(terms.tokens)), 2):
+    for i, j in combinations(range(len(terms.terms)), 2):
         design = np.column_stack([terms.values[[i, j]].T, np.ones(30)])
         if np.linalg.cond(design) < 1e6:
             residuals = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
@@ -85,7 +85,7 @@ def test_a_product_is_found_once():
     library, y = get_library("physics", 2), X[:, 0] * X[:, 1]
     columns = columns_of(Constraints().grammar(library))
     problem = Problem.of(DataSet.from_arrays(X, y), library)
-    terms = TermPool.of([*columns, *functions_of(library, columns)], problem, 1e-9)
+    terms = TermPool.of(((term, ()) for term in [*columns, *functions_of(library, columns)]), problem)
     found = [tokens for tokens, _ in _products(terms, y, library)]
     assert str(Expression(library, found[0])) == "x1*x2"
     products = [tuple(sorted(tokens)) for tokens in found if tokens[0] == library.index["mul"]]

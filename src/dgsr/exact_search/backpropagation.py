@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.join import (
     ADDED,
     BY_FIRST,
@@ -24,7 +25,6 @@ from dgsr.exact_search.join import (
     join,
     second_of,
 )
-from dgsr.exact_search.limits import MOST_FIRST, N_POINTS
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.compilation import compiled
@@ -51,10 +51,7 @@ def _nearest(op, value, now):
 
 @_compiled
 def _operand(op, is_first, values, other, out):
-    """Write an operand of a binary operator, given its values and the other operand; return False if unknown.
-
-    Of powers and user-defined operators it is unknown.
-    """
+    """Write an operand of +, -, * or /, given the values and the other operand; return False if unknown."""
     if op == ADD:
         kind = ADDED
     elif op == SUB:
@@ -65,7 +62,7 @@ def _operand(op, is_first, values, other, out):
         kind = BY_FIRST if is_first else BY_SECOND
     else:
         return False
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         out[j] = second_of(kind, values[j], other[j])
     return True
 
@@ -74,31 +71,13 @@ def _operand(op, is_first, values, other, out):
 def repair(tokens, length, table, points, target, bank, looks, repaired, lengths):
     """Write programs that have the target's values and differ from a given one in one proper subtree.
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (max_length,), int64
-    length : int
-    table : TokenTable
-    points : ndarray of shape (C, N_POINTS), float64
-        The columns at the points.
-    target : ndarray of shape (N_POINTS,), float64
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    looks : ndarray of shape (1,), int64
-        The remaining budget of candidates examined; see `dgsr.exact_search.join.join`.
-    repaired : ndarray of shape (most, max_length), int64
-        Receives the programs, which need not be valid by a grammar.
-    lengths : ndarray of shape (most,), int64
-        Receives their lengths.
-
-    Returns
-    -------
-    int
-        Number of programs.
+    `points`, of shape (C, N_POINTS), has the columns at the points, with whose values the bank is filled, and
+    `looks` the budget of `dgsr.exact_search.join.join`. The programs, which need not be valid by a grammar,
+    are written into `repaired` and `lengths`; return their number.
     """
     most = len(tokens)
     ends = np.empty(most + 1, dtype=np.int64)
-    values, wanted = np.empty((most, N_POINTS)), np.empty((most, N_POINTS))
+    values, wanted = np.empty((most, limits.N_POINTS)), np.empty((most, limits.N_POINTS))
     known, in_sine = np.zeros(most, dtype=np.bool_), np.zeros(most, dtype=np.bool_)
     program = np.empty(most, dtype=np.int64)
     subtree_ends(tokens, length, table.arity, ends)
@@ -108,7 +87,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
             copy_to(values[i], points[address])
         else:
             second = ends[i + 1] if is_binary(op) else i + 1
-            apply(op, address, values[i + 1], values[second], values[i], N_POINTS)
+            apply(op, address, values[i + 1], values[second], values[i], limits.N_POINTS)
     known[0] = True
     copy_to(wanted[0], target)
     for i in range(length):
@@ -124,7 +103,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
             known[second] = _operand(op, False, wanted[i], values[first], wanted[second])
         elif op == SIN or op == COS or op == SQUARE:
             known[first] = True
-            for j in range(N_POINTS):
+            for j in range(limits.N_POINTS):
                 wanted[first, j] = _nearest(op, wanted[i, j], values[first, j])
         else:
             known[first] = unary_operand(op, wanted[i], wanted[first])
@@ -132,7 +111,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
     for i in range(1, length):
         if not known[i] or count == len(repaired):
             continue
-        n = join(wanted[i], bank, in_sine[i], MOST_FIRST, looks, program)
+        n = join(wanted[i], bank, in_sine[i], limits.MOST_FIRST, looks, program)
         rest = length - ends[i]
         if n == 0 or i + n + rest > most:
             continue

@@ -12,20 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.enumeration import enumerate_programs
-from dgsr.exact_search.limits import (
-    DROPPED_BITS,
-    KEPT_OF_LARGE,
-    KEPT_OF_SMALL,
-    LARGEST_POWER,
-    MOST_ALIKE,
-    MOST_ROWS,
-    N_POINTS,
-    NEAR_IN_LARGE,
-    NEAR_IN_SMALL,
-    ROUNDING_BITS,
-    SMALL,
-)
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.elementary import exp
@@ -46,11 +34,7 @@ class Semantics(NamedTuple):
 
 
 class Bank(NamedTuple):
-    """The S simplest subprograms of a library over some columns, the simplest first, and their values.
-
-    A subprogram is stored as its first token and the indices of its operands. The subprograms are the same
-    for all data sets with these columns; `semantics` holds their values on one data set.
-    """
+    """The S simplest subprograms of a library over some columns, each as a first token and operands."""
 
     unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `invertible_operators`
     unary_tokens: np.ndarray  # (n_unary,) int64: their tokens; -1 where the library lacks the operator
@@ -66,113 +50,62 @@ class Bank(NamedTuple):
     n_up_to: np.ndarray  # (5,) int64: numbers of subprograms of at most 0, 1, ... 4 nodes
     n_kept: int  # number of subprograms whose values at all points are stored
     near: float  # relative distance at the first point within which a subprogram is a candidate
-    semantics: Semantics  # empty arrays before `at`
+    semantics: Semantics | None = None  # None before `at`
 
     def at(self, points: np.ndarray) -> Bank:
         """Return the bank with its values at the points of a data set, (C, N_POINTS), float64."""
-        bank = self._replace(semantics=room_for_semantics(self))
+        n = len(self.token)
+        size = 1 << (n + limits.LARGEST_POWER).bit_length() - 1
+        values, slots = np.zeros((self.n_kept, limits.N_POINTS)), np.zeros(4 * size, dtype=np.int32)
+        semantics = Semantics(values, np.zeros(n), slots, np.zeros(size // 4, dtype=np.uint64))
+        bank = self._replace(semantics=semantics)
         fill(points, bank)
         return bank
 
 
-def bank_of(library, n_variables, size=SMALL):
-    """Return the bank of a library over the first columns of some data, without values.
-
-    Parameters
-    ----------
-    library : dgsr.expressions.programs.library.Library
-    n_variables : int
-        Number of columns.
-    size : int
-        Most subprograms, such as `SMALL` or `LARGE`.
-
-    Returns
-    -------
-    Bank
-        Banks are cached: every small one, and the two large ones that were used last.
-    """
-    keep = _kept if size <= SMALL else _kept_for_a_while
+def bank_of(library, n_variables, size=limits.SMALL):
+    """Return the cached bank of a library over the first columns, of at most `size`, without values."""
+    keep = _kept if size <= limits.SMALL else _kept_for_a_while
     return keep(library.with_variables(n_variables), size)
 
 
 def new_bank(library, size):
     """Enumerate the bank of a library over all of its variables; see `bank_of`."""
-    table, small = library.table, size <= SMALL
+    table, small = library.table, size <= limits.SMALL
     n_columns = min(library.n_variables, size // 2)  # only the first columns of very wide data
     programs = enumerate_programs(table.opcode, table.argument, n_columns, size, of_one=not small)
     n = int(programs.total[0])
-    token, nodes = programs.token[:n].copy(), programs.nodes[:n].copy()
+    names = ("token", "first", "second", "length", "nodes", "trigonometric")
+    enumerated = {name: getattr(programs, name)[:n].copy() for name in names}
     unary = invertible_operators(table.opcode)
     tokens_of = {int(op): t for t, op in enumerate(table.opcode)}
     return Bank(
         unary=unary,
         unary_tokens=np.array([tokens_of.get(int(op), -1) for op in unary]),
         binary_tokens=np.array([tokens_of.get(op, -1) for op in (ADD, SUB, MUL, DIV)]),
-        token=token,
-        opcode=table.opcode[token],
-        address=table.argument[token],
-        first=programs.first[:n].copy(),
-        second=programs.second[:n].copy(),
-        length=programs.length[:n].copy(),
-        nodes=nodes,
-        trigonometric=programs.trigonometric[:n].copy(),
-        n_up_to=np.searchsorted(nodes, np.arange(5), side="right"),
-        n_kept=min(n, max(size // (KEPT_OF_SMALL if small else KEPT_OF_LARGE), n_columns)),
-        near=NEAR_IN_SMALL if small else NEAR_IN_LARGE,
-        semantics=_NO_SEMANTICS,
+        **enumerated,
+        opcode=table.opcode[enumerated["token"]],
+        address=table.argument[enumerated["token"]],
+        n_up_to=np.searchsorted(enumerated["nodes"], np.arange(5), side="right"),
+        n_kept=min(n, max(size // (limits.KEPT_OF_SMALL if small else limits.KEPT_OF_LARGE), n_columns)),
+        near=limits.NEAR_IN_SMALL if small else limits.NEAR_IN_LARGE,
     )
 
 
 _kept, _kept_for_a_while = cache(new_bank), lru_cache(maxsize=2)(new_bank)
 
 
-def room_for_semantics(bank):
-    """Return empty arrays for the values of a bank's subprograms on a data set."""
-    n = len(bank.token)
-    size = 1 << (n + LARGEST_POWER).bit_length() - 1
-    return Semantics(
-        np.zeros((bank.n_kept, N_POINTS)),
-        np.zeros(n),
-        np.zeros(4 * size, dtype=np.int32),
-        np.zeros(size // 4, dtype=np.uint64),
-    )
-
-
-_NO_SEMANTICS = Semantics(
-    np.zeros((0, N_POINTS)),
-    np.zeros(0),
-    np.zeros(0, dtype=np.int32),
-    np.zeros(0, dtype=np.uint64),
-)
-
-
-def spread_rows(n):
-    """Return at most `MOST_ROWS` of n rows, evenly spread since a table may be sorted."""
-    most = min(n, MOST_ROWS)
-    return np.arange(most) * n // most
-
-
 @_compiled
 def choose_points(columns):
-    """Return the points of a data set: evenly spread rows, with the most informative row of all first.
+    """Return N_POINTS rows of columns (C, n), evenly spread but for the most informative one, which is first.
 
     A row is informative where its absolute values are near 1.4 or 0.7, since subprograms then have different
     values and sines are in their first period.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (C, n), float64
-        The columns of a data set with n >= N_POINTS rows.
-
-    Returns
-    -------
-    ndarray of shape (N_POINTS,), int64
-        Indices of different rows.
     """
     n = columns.shape[1]
-    rows = np.empty(N_POINTS, dtype=np.int64)
-    for j in range(N_POINTS):
-        rows[j] = (2 * j + 1) * n // (2 * N_POINTS)
+    rows = np.empty(limits.N_POINTS, dtype=np.int64)
+    for j in range(limits.N_POINTS):
+        rows[j] = (2 * j + 1) * n // (2 * limits.N_POINTS)
     first, least = rows[0], np.inf
     for i in range(n):
         dull = 0.0
@@ -183,7 +116,7 @@ def choose_points(columns):
                 dull += 10.0
         if dull < least:
             first, least = i, dull
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         if rows[j] == first:
             rows[j] = rows[0]
     rows[0] = first
@@ -192,15 +125,7 @@ def choose_points(columns):
 
 @_compiled
 def fill(points, bank):
-    """Compute the values of the subprograms of a bank, and hash these by their values at the first point.
-
-    Parameters
-    ----------
-    points : ndarray of shape (C, N_POINTS), float64
-        The columns at the points.
-    bank : Bank
-        Its semantics receive the values.
-    """
+    """Write the semantics of a bank, given the columns at the points, (C, N_POINTS)."""
     values, at_first, slots, bloom = bank.semantics
     slots[:] = -1
     bloom[:] = 0
@@ -210,16 +135,16 @@ def fill(points, bank):
             copy_to(values[i], points[i])
         else:
             f, s = bank.first[i], bank.second[i]
-            apply(op, bank.address[i], values[f], values[s], values[i], N_POINTS)
+            apply(op, bank.address[i], values[f], values[s], values[i], limits.N_POINTS)
         at_first[i] = values[i, 0]
     operands = bank.first, bank.second
     _fill_first(bank.n_kept, bank.opcode, bank.address, operands, at_first)
     n_alike = np.zeros(len(slots), dtype=np.uint8)
     for i in range(len(bank.token)):
         if at_first[i] != 0.0 and abs(at_first[i]) < 1e100:
-            mixed = _mixed(_bits(at_first[i]) >> DROPPED_BITS)
+            mixed = _mixed(_bits(at_first[i]) >> limits.DROPPED_BITS)
             at = _slot(mixed, slots)
-            if n_alike[at] == MOST_ALIKE:
+            if n_alike[at] == limits.MOST_ALIKE:
                 at_first[i] = np.nan
                 continue
             n_alike[at] += 1
@@ -261,10 +186,10 @@ def values_of(i, bank, out):
     if i < bank.n_kept:
         copy_to(out, bank.semantics.values[i])
         return
-    first, second = np.empty(N_POINTS), np.empty(N_POINTS)
+    first, second = np.empty(limits.N_POINTS), np.empty(limits.N_POINTS)
     values_of(bank.first[i], bank, first)
     values_of(bank.second[i], bank, second)
-    apply(bank.opcode[i], bank.address[i], first, second, out, N_POINTS)
+    apply(bank.opcode[i], bank.address[i], first, second, out, limits.N_POINTS)
 
 
 @_compiled
@@ -315,28 +240,16 @@ def _bit(mixed):
 
 @_inlined
 def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
-    """Add (f, kind, index) of every subprogram with this value at the first point to the candidates.
+    """Add (f, kind, index) of every subprogram with this value at the first point to the n candidates.
 
-    Parameters
-    ----------
-    value : float
-    f, kind : int
-        The subprogram that is joined with those found, and the way of joining, which are stored with them.
-    near, at_first, slots, bloom : float and ndarray
-        The bank's `near`, and these fields of its semantics.
-    candidates : ndarray of shape (MOST_CANDIDATES, 3), int64
-        The candidates, of which the first `n` are filled.
-    n : int
-    looks : ndarray of shape (1,), int64
-        The remaining budget of candidates examined.
-
-    Returns
-    -------
-    int
-        Number of candidates.
+    Return the new number of candidates. `near`, `at_first`, `slots` and `bloom` are those of the bank and its
+    semantics; `looks`, of shape (1,), is the remaining budget of candidates examined.
     """
     bits = _bits(value)
-    low, high = (bits - ROUNDING_BITS) >> DROPPED_BITS, (bits + ROUNDING_BITS) >> DROPPED_BITS
+    low, high = (
+        (bits - limits.ROUNDING_BITS) >> limits.DROPPED_BITS,
+        (bits + limits.ROUNDING_BITS) >> limits.DROPPED_BITS,
+    )
     mixed = _mixed(low)
     if bloom[_word(mixed, bloom)] & _bit(mixed):
         n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks)

@@ -1,12 +1,9 @@
 """One-hole contexts: programs with a hole, filled and inverted, in compiled code.
 
 A context is a unary operator or a power of the hole, or the hole on one side of a binary operator with a
-subprogram on the other. The values of the whole determine those of the hole. A context is encoded as one
-number: first come the unary operators, then the powers, then the pairs of a subprogram and the way it is
-combined.
-
-In this file `context` is such a number, `bank` is a `dgsr.exact_search.bank.Bank` with values, and `out` and
-the given values are ndarrays of shape (N_POINTS,), float64. A program is an ndarray of tokens, int64.
+subprogram on the other. It is encoded as one number: first come the unary operators, then the powers, then
+the pairs of a subprogram and the way it is combined. The names in this file are those of
+``dgsr.exact_search.join``.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ import math
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.bank import write_subprogram
 from dgsr.exact_search.join import (
     ADDED,
@@ -28,7 +26,6 @@ from dgsr.exact_search.join import (
     second_of,
     write_join,
 )
-from dgsr.exact_search.limits import LARGEST_POWER, SMALLEST_SUMMAND
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import unary_operand
@@ -40,21 +37,18 @@ _compiled = compiled()
 @_compiled
 def n_contexts(n_programs, bank):
     """Return the number of contexts without a subprogram or with one of the first `n_programs`."""
-    return len(bank.unary) + LARGEST_POWER - 1 + ALONE * n_programs
+    return len(bank.unary) + limits.LARGEST_POWER - 1 + ALONE * n_programs
 
 
 @_compiled
 def parts(context, bank):
-    """Return the unary operator's index or -1, the power, the way of combining, and the subprogram's index.
-
-    The way of combining is ALONE where the context has no subprogram.
-    """
+    """Return the index of the unary operator or -1, the power, the way of combining, and the subprogram."""
     n_unary = len(bank.unary)
     if context < n_unary:
         return context, 1, ALONE, 0
-    if context < n_unary + LARGEST_POWER - 1:
+    if context < n_unary + limits.LARGEST_POWER - 1:
         return -1, context - n_unary + 2, ALONE, 0
-    pair = context - n_unary - LARGEST_POWER + 1
+    pair = context - n_unary - limits.LARGEST_POWER + 1
     return -1, 1, pair % ALONE, pair // ALONE
 
 
@@ -102,19 +96,13 @@ def fill_hole(context, bank, inside, out):
 def invert(context, bank, target, out):
     """Write the values that the hole must have; return False if they do not exist or are not unique.
 
-    For squares and other even powers the non-negative values are written, and the result is True.
-
-    Parameters
-    ----------
-    context : int
-    bank : Bank
-    target, out : ndarray of shape (m,), float64
-        Values of the whole, and of the hole, at the first m points.
+    For squares and other even powers the non-negative values are written, and the result is True. `target`
+    and `out` may have only the first of the points.
     """
     unary, power, kind, f = parts(context, bank)
     values = bank.semantics.values
     if kind != ALONE:
-        if kind < MULTIPLIED and abs(target[0]) < SMALLEST_SUMMAND * abs(values[f, 0]):
+        if kind < MULTIPLIED and abs(target[0]) < limits.SMALLEST_SUMMAND * abs(values[f, 0]):
             return False
         for j in range(len(out)):
             out[j] = second_of(kind, target[j], values[f, j])

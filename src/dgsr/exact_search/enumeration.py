@@ -5,8 +5,7 @@ observationally equivalent; only the first of them is retained.
 
 References
 ----------
-Albarghouthi, Gulwani, Kincaid, "Recursive program synthesis", CAV 2013: enumeration modulo observational
-equivalence.
+Albarghouthi, Gulwani, Kincaid, "Recursive program synthesis", CAV 2013.
 """
 
 from __future__ import annotations
@@ -16,27 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.limits import (
-    ENUMERATED_AT_ONCE,
-    LARGEST_INTEGER,
-    LARGEST_POWER,
-    MOST_NODES,
-    N_REFERENCE,
-)
+from dgsr.exact_search import limits
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.operators import (
-    ADD,
-    CONSTANT,
-    COS,
-    DIV,
-    MUL,
-    SIN,
-    SQUARE,
-    VARIABLE,
-    apply,
-    is_binary,
-)
+from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, MUL, SIN, SQUARE, VARIABLE, apply, is_binary
 
 _compiled = compiled()
 
@@ -45,43 +27,32 @@ class Enumeration(NamedTuple):
     """Programs, the simplest first, as their first token and the indices of their operands."""
 
     total: np.ndarray  # (1,) int64: number of programs enumerated so far, the first entries of these arrays
-    token: np.ndarray  # (S,) int64
-    first: np.ndarray  # (S,) int64: index of the first operand; for a column, the index of the column
-    second: np.ndarray  # (S,) int64: index of the second operand; 0 where there is none
-    length: np.ndarray  # (S,) int64: number of tokens
-    nodes: np.ndarray  # (S,) int64: number of nodes
-    trigonometric: np.ndarray  # (S,) bool: whether a program has a sine or cosine
+    token: np.ndarray  # this and the next five: as in `dgsr.exact_search.bank.Bank`
+    first: np.ndarray
+    second: np.ndarray
+    length: np.ndarray
+    nodes: np.ndarray
+    trigonometric: np.ndarray
     constant: np.ndarray  # (S,) bool: whether all values of a program are the same
     values: np.ndarray  # (S, N_REFERENCE), float64: values at the reference points
     slots: np.ndarray  # int32: hash table of program indices by their values; -1 is empty
 
 
 def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
-    """Enumerate the simplest functions of a library, at most `size`.
+    """Return an Enumeration of the simplest functions of a library, at most `size`.
 
-    Parameters
-    ----------
-    opcode, argument : ndarray of shape (n_tokens,), int64
-        The arrays of these names in `dgsr.expressions.programs.library.TokenTable`.
-    n_columns : int
-        Number of columns, at most half of `size`.
-    size : int
-    of_one : bool
-        Whether functions of the number 1, such as exp(1), are enumerated in addition to integers.
-
-    Returns
-    -------
-    Enumeration
+    `opcode` and `argument` are arrays of its `TokenTable`, and the number of columns is at most half of
+    `size`. With `of_one` functions of the number 1, such as exp(1), are enumerated besides integers.
     """
     integers = [np.zeros(size, dtype=np.int64) for _ in range(5)]
     flags = [np.zeros(size, dtype=np.bool_) for _ in range(2)]
     slots = np.full(1 << (2 * size - 1).bit_length(), -1, dtype=np.int32)
     total = np.zeros(1, dtype=np.int64)
-    programs = Enumeration(total, *integers, *flags, np.empty((size, N_REFERENCE)), slots)
+    programs = Enumeration(total, *integers, *flags, np.empty((size, limits.N_REFERENCE)), slots)
     first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
     operators = [t for t in range(first_variable) if opcode[t] != CONSTANT]
     tokens_of = {int(opcode[t]): t for t in operators}
-    columns = np.random.default_rng(0).uniform(0.5, 3.0, (n_columns, N_REFERENCE))
+    columns = np.random.default_rng(0).uniform(0.5, 3.0, (n_columns, limits.N_REFERENCE))
     binary = tokens_of.get(ADD, -1), tokens_of.get(DIV, -1)
     _add_columns_and_integers(columns, first_variable, *binary, opcode, argument, programs)
     starts = [0, 0, int(total[0])]  # first numbers of the programs of one node, of two, ...
@@ -91,8 +62,8 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
         _add_level(np.array(kinds, dtype=np.int64).reshape(-1, 5), nodes, of_one, opcode, argument, programs)
         starts.append(int(total[0]))
         # Where all operators have two operands, every other level is empty.
-        goes_on = starts[-1] > starts[-3] and nodes < MOST_NODES
-        if not goes_on or total[0] > size - LARGEST_POWER:
+        goes_on = starts[-1] > starts[-3] and nodes < limits.MOST_NODES
+        if not goes_on or total[0] > size - limits.LARGEST_POWER:
             return programs
 
 
@@ -103,7 +74,7 @@ def _add_columns_and_integers(columns, first_variable, add, div, opcode, argumen
         _keep(first_variable + c, c, 0, 1, 1, False, columns[c], programs)
     if add >= 0 and div >= 0:
         multiple = 0
-        for k in range(1, LARGEST_INTEGER + 1):
+        for k in range(1, limits.LARGEST_INTEGER + 1):
             if k > 1:
                 multiple = _add(add, 0, multiple, 1, opcode, argument, programs)
             _add(div, multiple, 0, 1, opcode, argument, programs)
@@ -129,18 +100,15 @@ def _kinds_of_level(opcode, operators, tokens_of, starts):
 
 
 def _add_level(kinds, nodes, of_one, opcode, argument, programs):
-    """Add programs of `nodes` nodes in an order that alternates between kinds, since not all may fit.
-
-    This function is not compiled, so that Ctrl-C takes effect within about a tenth of a second.
-    """
+    """Add programs of `nodes` nodes, alternating between kinds; not compiled, so that Ctrl-C takes effect."""
     total = int((kinds[:, 2] * kinds[:, 4]).sum())
     step = max(1, int(0.6180339887 * total))
     while math.gcd(step, total) > 1:
         step += 1
-    for done in range(0, total, ENUMERATED_AT_ONCE):
-        if programs.total[0] > len(programs.token) - LARGEST_POWER:
+    for done in range(0, total, limits.ENUMERATED_AT_ONCE):
+        if programs.total[0] > len(programs.token) - limits.LARGEST_POWER:
             return
-        at, n = done * step % total, min(ENUMERATED_AT_ONCE, total - done)
+        at, n = done * step % total, min(limits.ENUMERATED_AT_ONCE, total - done)
         _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs)
 
 
@@ -148,7 +116,7 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
 def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs):
     """Add n of the `total` programs of all kinds, starting one step after index `at`, while there is room."""
     for _ in range(n):
-        if programs.total[0] > len(programs.token) - LARGEST_POWER:
+        if programs.total[0] > len(programs.token) - limits.LARGEST_POWER:
             return
         at = (at + step) % total
         rest, k = at, 0
@@ -168,7 +136,7 @@ def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, progra
             while opcode[multiply] != MUL:
                 multiply += 1
             power = f
-            for _ in range(2, LARGEST_POWER + 1):
+            for _ in range(2, limits.LARGEST_POWER + 1):
                 if power >= 0:
                     power = _add(multiply, f, power, nodes, opcode, argument, programs)
 
@@ -184,8 +152,8 @@ def _add(token, f, s, nodes, opcode, argument, programs):
         constant &= programs.constant[s]
     if (own and trigonometric) or (constant and is_binary(op) and nodes > 1):
         return -1
-    values = np.empty(N_REFERENCE)
-    apply(op, argument[token], programs.values[f], programs.values[s], values, N_REFERENCE)
+    values = np.empty(limits.N_REFERENCE)
+    apply(op, argument[token], programs.values[f], programs.values[s], values, limits.N_REFERENCE)
     return _keep(token, f, s, length, nodes, own or trigonometric, values, programs)
 
 
@@ -193,8 +161,8 @@ def _add(token, f, s, nodes, opcode, argument, programs):
 def _keep(token, f, s, length, nodes, trigonometric, values, programs):
     """Add a program if no other has its values; return the index of the program with them, or -1."""
     n_finite, largest, mixed, alike = 0, 0.0, np.uint64(0), True
-    key = np.zeros(N_REFERENCE, dtype=np.float32)
-    for j in range(N_REFERENCE):
+    key = np.zeros(limits.N_REFERENCE, dtype=np.float32)
+    for j in range(limits.N_REFERENCE):
         if math.isfinite(values[j]):
             n_finite += 1
             largest = max(largest, abs(values[j]))
@@ -202,13 +170,13 @@ def _keep(token, f, s, length, nodes, trigonometric, values, programs):
         mixed = (mixed ^ np.uint64(key[j : j + 1].view(np.uint32)[0])) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         alike &= abs(values[j] - values[0]) <= 1e-9 * abs(values[0])
-    if 2 * n_finite < N_REFERENCE or largest < 1e-9:
+    if 2 * n_finite < limits.N_REFERENCE or largest < 1e-9:
         return -1
     slots = programs.slots
     at = np.int64(mixed >> np.uint64(24)) & (len(slots) - 1)
     while slots[at] >= 0:
         same = True
-        for j in range(N_REFERENCE):
+        for j in range(limits.N_REFERENCE):
             other = programs.values[slots[at], j]
             same &= key[j] == (np.float32(other) if math.isfinite(other) else np.float32(0.0))
         if same:

@@ -16,19 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.bank import probe, values_of, write_subprogram
-from dgsr.exact_search.limits import (
-    ANGLE,
-    CLOSE,
-    CLOSE_BY_LARGEST,
-    EVALUATION,
-    FIRSTS_AT_ONCE,
-    LARGEST_POWER,
-    LOOKS_OF_JOIN,
-    MOST_CANDIDATES,
-    N_POINTS,
-    SMALLEST_SUMMAND,
-)
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.inverses import unary_operand
@@ -58,8 +47,8 @@ class Query(NamedTuple):
 @_compiled
 def new_query():
     """Return a query without values."""
-    row = np.empty(N_POINTS)
-    candidates = np.empty((MOST_CANDIDATES, 3), dtype=np.int64)
+    row = np.empty(limits.N_POINTS)
+    candidates = np.empty((limits.MOST_CANDIDATES, 3), dtype=np.int64)
     looks = np.zeros(1, dtype=np.int64)
     return Query(row, row.copy(), row.copy(), row.copy(), np.empty(64), candidates, looks)
 
@@ -119,26 +108,16 @@ def binary_of(kind):
 
 @allocation_free
 def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, looks):
-    """Find the joins that have a value at the first point.
+    """Find the joins that have the value r at the first point; return their number.
 
-    Parameters
-    ----------
-    r : float
-    start, stop : int
-        Range of the subprograms that are tried as the first of two. If `start` is 0, single subprograms with
-        the value are candidates, too.
-    near, at_first, slots, bloom, candidates, looks
-        The same as in `dgsr.exact_search.bank.probe`. A candidate is f, how it is combined with g, and g.
-
-    Returns
-    -------
-    int
-        Number of candidates; single subprograms come first.
+    The subprograms from `start` to `stop` are tried as the first of two. If `start` is 0, single subprograms
+    with the value are candidates, too, and come first. The other arguments are those of
+    `dgsr.exact_search.bank.probe`; a candidate is f, how it is combined with g, and g.
     """
     n = probe(r, 0, ALONE, near, at_first, slots, bloom, candidates, 0, looks) if start == 0 else 0
     for f in range(start, stop):
         x = at_first[f]
-        if SMALLEST_SUMMAND * max(abs(r), abs(x)) < min(abs(r), abs(x)):
+        if limits.SMALLEST_SUMMAND * max(abs(r), abs(x)) < min(abs(r), abs(x)):
             n = probe(r - x, f, ADDED, near, at_first, slots, bloom, candidates, n, looks)
             n = probe(x - r, f, LESS_SECOND, near, at_first, slots, bloom, candidates, n, looks)
             n = probe(r + x, f, LESS_FIRST, near, at_first, slots, bloom, candidates, n, looks)
@@ -155,7 +134,7 @@ def values_of_join(join, bank, work, out):
     values_of(join.second, bank, work)
     if join.kind != ALONE:
         values_of(join.first, bank, out)
-        for j in range(N_POINTS):
+        for j in range(limits.N_POINTS):
             work[j] = combined(join.kind, out[j], work[j])
     apply_unary_or_power(join.unary, join.power, bank, work, out)
 
@@ -164,18 +143,18 @@ def values_of_join(join, bank, work, out):
 def apply_unary_or_power(unary, power, bank, values, out):
     """Write the values of a unary operator, or of a power if `unary` is -1, given those of its operand."""
     if unary >= 0:
-        apply(bank.unary[unary], 0, values, values, out, N_POINTS)
+        apply(bank.unary[unary], 0, values, values, out, limits.N_POINTS)
         return
     copy_to(out, values)
     for _ in range(1, power):
-        for j in range(N_POINTS):
+        for j in range(limits.N_POINTS):
             out[j] *= values[j]
 
 
 @_compiled
 def are_close(values, target, tolerance):
     """Return whether all values are within the tolerance of the target."""
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         if not abs(values[j] - target[j]) <= tolerance[j]:
             return False
     return True
@@ -185,44 +164,29 @@ def are_close(values, target, tolerance):
 def fill_tolerance(target, tolerance):
     """Write the largest distance of a join from a target; return False if the target is not finite."""
     size = 0.0
-    for j in range(N_POINTS):
+    for j in range(limits.N_POINTS):
         size = max(size, abs(target[j]))
         if not abs(target[j]) < 1e100:
             return False
-    for j in range(N_POINTS):
-        tolerance[j] = CLOSE * abs(target[j]) + CLOSE_BY_LARGEST * size
+    for j in range(limits.N_POINTS):
+        tolerance[j] = limits.CLOSE * abs(target[j]) + limits.CLOSE_BY_LARGEST * size
     return True
 
 
 @_compiled
 def n_outer(bank):
     """Return the number of ways in which a join may begin: with no operator, a unary one, or a power."""
-    return len(bank.unary) + LARGEST_POWER
+    return len(bank.unary) + limits.LARGEST_POWER
 
 
 @_compiled
 def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
-    """Find the join of fewest nodes.
+    """Return the join of fewest nodes that has the values of a query, before its budget `looks` is spent.
 
-    Parameters
-    ----------
-    query : Query
-        Its `values` are the target; the search ends when its budget `looks` is spent.
-    bank : Bank
-    without : bool
-        Whether sines and cosines are not allowed.
-    outer : tuple of int
-        Range of the outermost operators that are tried: 0 is none, then come the unary operators of the bank,
-        then the powers; see `n_outer`.
-    n_firsts : tuple of int
-        Numbers of subprograms tried as the first of two: where the outermost operator determines its operand,
-        and in powers and where there are several operands.
-    most, most_nodes : int
-        Most tokens, and most nodes, of the join.
-
-    Returns
-    -------
-    Join
+    With `without` sines and cosines are not allowed. `outer` is the range of the outermost operators that are
+    tried: 0 is none, then come the unary operators of the bank, then the powers. `n_firsts` has the numbers
+    of subprograms tried as the first of two: where the outermost operator determines its operand, and in
+    powers and where there are several operands. `most` and `most_nodes` limit the tokens and the nodes.
     """
     best = Join(NONE, -1, 1, ALONE, 0, 0)
     target, operands, candidates = query.values, query.operands, query.candidates
@@ -242,7 +206,7 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
             if bank.unary_tokens[unary] < 0 or (periodic and (without or max(-least, largest) > 1.0)):
                 continue
             bare = without or periodic
-            n_operands = operands_of(op, target[:1], ANGLE, operands)
+            n_operands = operands_of(op, target[:1], limits.ANGLE, operands)
         elif at > n_unary:
             power, above = at - n_unary + 1, 1
             if bank.binary_tokens[2] < 0 or (power % 2 == 0 and least < 0.0):
@@ -250,15 +214,17 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
             n_operands = _roots(target[0], power, operands)
         stop = n_firsts[0 if n_operands == 1 and power == 1 else 1]
         most_tokens = (most - (power - 1)) // power - (unary >= 0)
-        n_parts = (stop - 1) // FIRSTS_AT_ONCE + 1
+        n_parts = (stop - 1) // limits.FIRSTS_AT_ONCE + 1
         for part in range(n_operands * n_parts):
-            operand, start = operands[part // n_parts], part % n_parts * FIRSTS_AT_ONCE
+            operand, start = operands[part // n_parts], part % n_parts * limits.FIRSTS_AT_ONCE
             if not abs(operand) < 1e100:
                 continue
             if query.looks[0] < 0:
                 return best
             arguments = bank.near, at_first, slots, bloom, candidates, query.looks
-            for p in range(find_candidates(operand, start, min(start + FIRSTS_AT_ONCE, stop), *arguments)):
+            for p in range(
+                find_candidates(operand, start, min(start + limits.FIRSTS_AT_ONCE, stop), *arguments)
+            ):
                 f, kind, g = candidates[p]
                 n_nodes, n_tokens = above + nodes[g], length[g]
                 if kind != ALONE:
@@ -272,7 +238,7 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
                     continue
                 if query.looks[0] < 0:
                     return best
-                query.looks[0] -= EVALUATION
+                query.looks[0] -= limits.EVALUATION
                 candidate = Join(n_nodes, unary, power, kind, f, g)
                 values_of_join(candidate, bank, query.work, query.made)
                 if are_close(query.made, target, query.tolerance):
@@ -282,35 +248,17 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
 
 @_compiled
 def join(target, bank, without, most_first, looks, program):
-    """Write the simplest join that has the values of a target.
+    """Write the tokens of the simplest join that has the values of a target; return their number, or 0.
 
-    Parameters
-    ----------
-    target : ndarray of shape (N_POINTS,), float64
-        The values that the join must have at the points.
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    without : bool
-        Whether sines and cosines are not allowed.
-    most_first : int
-        Most subprograms tried as the first of two.
-    looks : ndarray of shape (1,), int64
-        The remaining budget of candidates examined, shared by many joins; this join subtracts its own. If it
-        is spent, nothing is found.
-    program : ndarray of shape (most,), int64
-        Receives the tokens.
-
-    Returns
-    -------
-    int
-        Number of tokens; 0 if nothing is found.
+    At most `most_first` subprograms are tried as the first of two. The join subtracts the candidates that it
+    examines from the budget `looks`, of shape (1,). With `without` sines and cosines are not allowed.
     """
     if looks[0] <= 0:
         return 0
     query = new_query()
     copy_to(query.values, target)
     n_firsts = min(bank.n_up_to[3], most_first), min(bank.n_up_to[2], most_first)
-    most = min(looks[0], LOOKS_OF_JOIN)
+    most = min(looks[0], limits.LOOKS_OF_JOIN)
     query.looks[0] = most
     found = simplest_join(query, bank, without, (0, n_outer(bank)), n_firsts, len(program), NONE)
     looks[0] -= most - query.looks[0]
@@ -319,18 +267,7 @@ def join(target, bank, without, most_first, looks, program):
 
 @_compiled
 def operands_of(op, value, largest, out):
-    """Write the operands for which a unary operator has a value; return how many there are.
-
-    Parameters
-    ----------
-    op : int
-        Opcode.
-    value : ndarray of shape (1,), float64
-    largest : float
-        Absolute value up to which the operands of a sine or cosine are written.
-    out : ndarray, float64
-        Receives them.
-    """
+    """Write the operands with a value, of sines and cosines up to a size `largest`; return their number."""
     if op != SIN and op != COS:
         unary_operand(op, value, out[:1])
         if op == EXP and value[0] <= 0.0:

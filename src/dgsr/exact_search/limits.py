@@ -15,32 +15,26 @@ LARGE = 1 << 20
 KEPT_OF_SMALL = 16
 #: The same for the large bank.
 KEPT_OF_LARGE = 128
-#: Largest integer that counts as one node, however many tokens it takes. Textbook laws have many small
-#: integers and powers; above 5 they are rare.
+#: Largest integer that counts as one node, however many tokens it takes; textbook laws rarely have others.
 LARGEST_INTEGER = 5
 #: Largest power that counts as one node.
 LARGEST_POWER = 5
-#: Most nodes of an enumerated program. Programs of more nodes add few new functions, even in a library of
-#: one operator.
+#: Most nodes of an enumerated program. Programs of more nodes add few new functions.
 MOST_NODES = 9
-#: Points at which functions are compared during the enumeration. Two functions that agree at all of them to
-#: seven digits are treated as one.
+#: Points of the enumeration. Two functions that agree at all of them to seven digits are treated as one.
 N_REFERENCE = 16
 #: Programs enumerated before Ctrl-C is checked again, about a tenth of a second.
 ENUMERATED_AT_ONCE = 200_000
 
 # --- A data set's points, and the values there ---------------------------------------------------------
 
-#: Rows at which programs are compared. Eight values that agree to seven digits each are no coincidence. Data
-#: sets of fewer rows are not solved.
+#: Rows at which programs are compared, to seven digits each. Data sets of fewer rows are not solved.
 N_POINTS = 8
-#: Most rows from which the points are chosen and at which a law is checked. More would take time and add no
-#: information.
+#: Most rows from which the points are chosen and at which a law is checked.
 MOST_ROWS = 64
 #: Low bits of the 64 of a value that the hash ignores, so that values which agree to six digits have one key.
 DROPPED_BITS = 32
-#: Rounding error of a value in units of its last bit. A value within this distance of the boundary of its
-#: hash key is searched for under the neighbouring key, too.
+#: Rounding error of a value in units of its last bit, within which neighbouring keys are looked up, too.
 ROUNDING_BITS = 1 << 20
 #: Relative distance at the first point within which a subprogram of the small bank is a candidate.
 NEAR_IN_SMALL = 1e-5
@@ -53,11 +47,9 @@ MOST_ALIKE = 16
 CLOSE = 1e-7
 #: Distance that is allowed in addition, as a share of the largest target value.
 CLOSE_BY_LARGEST = 1e-10
-#: Smallest ratio of two summands that a join accepts. Below it the smaller one vanishes in the rounding of
-#: the larger, and any subprogram would match.
+#: Smallest ratio of two summands of a join. Below it the smaller one vanishes in the rounding of the other.
 SMALLEST_SUMMAND = 1e-7
-#: Largest mean squared error of a law, as a share of the mean square of y. Rounding causes errors, since it
-#: differs between two forms of a function.
+#: Largest mean squared error of a law, as a share of the mean square of y, which is due to rounding.
 LAW_ERROR = 1e-8
 
 # --- Joins ---------------------------------------------------------------------------------------------
@@ -66,15 +58,13 @@ LAW_ERROR = 1e-8
 MOST_FIRST = 128
 #: Most subprograms tried as the first of two in the join for the whole law, which may take longer.
 MOST_FIRST_OF_LAW = 512
-#: First subprograms whose candidates are collected before any is evaluated, so that the buffer stays in the
-#: processor's cache.
+#: First subprograms whose candidates are collected at once, so that these stay in the processor's cache.
 FIRSTS_AT_ONCE = 128
 #: Most candidates in this buffer.
 MOST_CANDIDATES = 4096
 #: Time to evaluate one candidate at all points, in candidates examined.
 EVALUATION = 100
-#: Most candidates examined in one join. Joins on ordinary data need far fewer; where all subprograms have the
-#: same few values, this limit ends the search.
+#: Most candidates examined in one join. Ordinary data need far fewer.
 LOOKS_OF_JOIN = 500_000
 #: The same for one join of a stage.
 LOOKS_OF_JOIN_IN_STAGE = 20_000_000
@@ -84,31 +74,27 @@ ANGLE = 20.0
 FAR_ANGLE = 60.0
 #: The same in stages whose operand is nearly all of the program.
 FARTHEST_ANGLE = 200.0
-#: Length of the array of operands with the same sine up to `FARTHEST_ANGLE`: two in each of 64 periods, and
-#: a reserve.
+#: Length of the array of operands with the same sine: two in each of 64 periods, and a reserve.
 MOST_OPERANDS = 160
 
 # --- Stages --------------------------------------------------------------------------------------------
 
 #: Candidates examined for which a stage plans its joins, which takes about half a second.
 LOOKS_OF_STAGE = 60_000_000
-#: Candidates examined after which a stage ends even if planned joins remain, because evaluations and
-#: subprograms of equal values may cost more than planned.
+#: Candidates examined after which a stage ends, since equal values may cost more than planned.
 MOST_LOOKS_OF_STAGE = 180_000_000
 #: Candidates examined before `should_stop` is called again, about a tenth of a second.
 LOOKS_AT_ONCE = 10_000_000
 #: Time to invert one context, in candidates examined.
 INVERSION = 20
-#: Fewest subprograms tried as the first of two under contexts. With fewer, stages of many contexts would find
-#: only sums and products of columns.
+#: Fewest subprograms tried as the first of two under contexts. With fewer, long stages would find little.
 FEWEST_FIRSTS = 64
 
 # --- Repair --------------------------------------------------------------------------------------------
 
 #: Most repaired programs of one call; more would displace the population to which they are added.
 MOST_REPAIRED = 200
-#: Most candidates examined in all repairs of one call, which take a second or two. Repairs on ordinary data
-#: need far fewer.
+#: Most candidates examined in all repairs of one call, which take a second or two.
 LOOKS_OF_REPAIR = 200_000_000
 
 # --- Polynomials ---------------------------------------------------------------------------------------

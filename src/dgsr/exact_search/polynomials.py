@@ -1,27 +1,30 @@
-"""Polynomials of several columns with whole coefficients, found on exact data by linear algebra.
+"""Polynomials with whole coefficients and quotients of two, found on exact data by linear algebra.
 
 The values of a polynomial are a linear combination of few monomials of the columns. Where there are more rows
-than monomials, least squares finds it; where there are fewer, orthogonal matching pursuit does, which on
-exact data ends with a residual of rounding errors.
+than monomials, least squares finds it; where there are fewer, orthogonal matching pursuit does (Pati,
+Rezaiifar and Krishnaprasad, 1993), which on exact data ends with a residual of rounding errors. For a
+quotient p - y*q = 0 is linear in the coefficients of p and q, which are the null vector of a matrix of
+products of columns, and of such products times y.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import comb
 
 import numpy as np
 
 from dgsr.expressions.rewriting.polynomials import Polynomial, exponents_of, products_of
 
-# Largest total degree of a polynomial.
+# Largest total degree of a polynomial, and of a product that is numerator or denominator alone.
 _LARGEST_DEGREE = 3
-#: Most monomials of all columns up to the degree.
-MOST_MONOMIALS = 2_000
+# Most monomials of all columns up to the degree.
+_MOST_MONOMIALS = 2_000
 #: Rows beyond the number of unknown coefficients that a fit needs, so that they can refute it.
 SPARE_ROWS = 4
 # Most terms that matching pursuit selects. Many are wrong, but once all terms of the law are selected, the
 # coefficients of the wrong ones vanish and the others are whole.
-_MOST_TERMS = 40
+_MOST_PURSUED = 40
 # Fewest rows for each selected term.
 _ROWS_PER_TERM = 2
 #: Largest residual, as a share of the largest absolute target, that counts as rounding.
@@ -30,24 +33,31 @@ ERROR = 1e-9
 _LARGEST_COEFFICIENT = 24
 # Largest distance of a whole coefficient from a whole number.
 _NOT_WHOLE = 1e-4
+# Pairs of degrees of numerator and denominator that are tried.
+_DEGREES = ((1, 1), (1, 2), (2, 1), (2, 2))
+# Degrees of the polynomial where the other one is a single product of columns.
+_BESIDE_PRODUCT = (1, 2)
+# Most terms of numerator and denominator together.
+_MOST_TERMS = 120
+# Largest singular value, relative to the largest of the matrix, that counts as 0.
+_ZERO = 1e-12
+# Relative size above which the second smallest must be. Two that are 0 mean factors that cancel.
+_NOT_ZERO = 1e-10
+# Largest squared residual of a product, as a share of its squares, that is a combination of other terms.
+_LEFT_OVER = 1e-18
+# Largest norm of a term's residual, relative to the term, at which it is a combination of earlier terms.
+_SAME = 1e-10
 
 
 def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] | None:
     """Return a polynomial with whole coefficients and a whole divisor, whose quotient is y, or None.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_columns, n_rows)
-    y : ndarray of shape (n_rows,)
-
-    References
-    ----------
-    Pati, Rezaiifar, Krishnaprasad, 1993 (orthogonal matching pursuit).
+    `columns` has the shape (n_columns, n_rows), and `y` the shape (n_rows,).
     """
     if not (np.isfinite(columns).all() and np.isfinite(y).all() and y.any()):
         return None
     for degree in range(1, _LARGEST_DEGREE + 1):
-        if comb(len(columns) + degree, degree) > MOST_MONOMIALS:
+        if comb(len(columns) + degree, degree) > _MOST_MONOMIALS:
             break
         found = _of_degree(columns, y, degree)
         if found is not None:
@@ -57,15 +67,14 @@ def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] 
 
 def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynomial, int] | None:
     """Return the result of `as_polynomial` for monomials up to one degree."""
-    factors = products_of(len(columns), degree)
-    values = np.array([np.prod(columns[list(of)], axis=0) for of in factors])
+    factors, values = _products(columns, degree)
     norms = np.sqrt((values**2).sum(axis=1))
     used = np.flatnonzero(np.isfinite(norms) & (norms > 0.0))
     scaled = values[used] / norms[used, None]
     if len(used) <= len(y) - SPARE_ROWS:
         chosen = np.arange(len(used))
     else:
-        chosen = _pursued(scaled, y, min(_MOST_TERMS, len(y) // _ROWS_PER_TERM))
+        chosen = _pursued(scaled, y, min(_MOST_PURSUED, len(y) // _ROWS_PER_TERM))
     if not len(chosen):
         return None
     fit, *_ = np.linalg.lstsq(scaled[chosen].T, y, rcond=None)
@@ -76,6 +85,12 @@ def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynom
         return None
     found = {factors[used[i]]: int(c) for i, c in zip(chosen, coefficients) if c != 0}
     return {exponents_of(of, len(columns)): c for of, c in found.items()}, divisor
+
+
+def _products(columns: np.ndarray, degree: int) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """Return the factors of all products of columns up to a degree, and their values."""
+    factors = products_of(len(columns), degree)
+    return factors, np.array([np.prod(columns[list(of)], axis=0) for of in factors])
 
 
 def _pursued(values: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
@@ -103,3 +118,92 @@ def whole(numbers: np.ndarray) -> tuple[np.ndarray | None, int]:
         if near.any() and np.abs(kept * factor - near).max() <= _NOT_WHOLE:
             return near, factor
     return None, 1
+
+
+def relation(matrix: np.ndarray) -> np.ndarray | None:
+    """Return the null vector of a matrix (n_rows, n_terms) up to rounding, or None if it is not unique."""
+    norms = np.sqrt((matrix**2).sum(axis=0))
+    if not norms.all() or not np.isfinite(norms).all():
+        return None
+    _, singular, directions = np.linalg.svd(matrix / norms, full_matrices=False)
+    if singular[-1] > _ZERO * singular[0] or singular[-2] <= _NOT_ZERO * singular[0]:
+        return None
+    return directions[-1] / norms
+
+
+def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynomial] | None:
+    """Return two polynomials with whole coefficients and few terms whose quotient is y, or None.
+
+    `columns`, of shape (n_columns, n_rows), must have at most 2,000 products of up to three factors.
+    """
+    n = len(columns)
+    sizes = np.abs(columns).max(axis=1)
+    is_finite = np.isfinite(sizes).all() and np.isfinite(y).all() and y.any()
+    if not is_finite or comb(n + _LARGEST_DEGREE, _LARGEST_DEGREE) > _MOST_MONOMIALS:
+        return None
+    sizes[sizes == 0.0] = 1.0
+    factors, values = _products(columns / sizes[:, None], _LARGEST_DEGREE)
+    units = np.array([np.prod(sizes[list(of)]) for of in factors])  # of the values
+    degrees = np.array([len(of) for of in factors])
+    for above, below in _kinds(degrees, values, y):
+        found = relation(np.vstack([values[above], -y * values[below]]).T)
+        if found is None:
+            continue
+        is_term = np.abs(found) > 1e-6 * np.abs(found).max()
+        free = np.where(is_term, found, 0.0) / units[np.append(above, below)]
+        coefficients, _ = whole(free / np.abs(free[is_term]).min())
+        if coefficients is None:
+            continue
+        p, q = np.split(coefficients.astype(int), [len(above)])
+        numerator, denominator = ((c * units[of]) @ values[of] for c, of in ((p, above), (q, below)))
+        is_exact = np.abs(y * denominator - numerator).max() <= ERROR * np.abs(numerator).max()
+        if is_exact and numerator.any() and denominator.any():
+            return _polynomial(p, above, factors, n), _polynomial(q, below, factors, n)
+    return None
+
+
+def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield pairs of the terms of numerator and denominator, those with the fewest terms first."""
+    independent = _independent(values[degrees <= max(_BESIDE_PRODUCT)])
+    up_to = [independent[degrees[independent] <= degree] for degree in range(max(_BESIDE_PRODUCT) + 1)]
+    kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES]
+    products = np.flatnonzero(degrees)
+    for beside in (up_to[degree] for degree in _BESIDE_PRODUCT):
+        if len(beside) + 1 <= len(y) - SPARE_ROWS:
+            of_law = products[_are_combinations(values[products], y * values[beside])]
+            kinds += [(of_law[[i]], beside) for i in range(len(of_law))]
+            of_law = products[_are_combinations(y * values[products], values[beside])]
+            kinds += [(beside, of_law[[i]]) for i in range(len(of_law))]
+    most = min(_MOST_TERMS, len(y) - SPARE_ROWS)
+    kinds = [kind for kind in kinds if sum(map(len, kind)) <= most]
+    yield from sorted(kinds, key=lambda kind: sum(map(len, kind)))
+
+
+def _independent(values: np.ndarray) -> np.ndarray:
+    """Return the indices of the terms, of (n_terms, n_rows), that are linearly independent of earlier ones.
+
+    Terms may depend on each other: the square of a column of zeros and ones is the column itself, and the sum
+    of two columns may be a third.
+    """
+    kept, directions = [], np.zeros((0, values.shape[1]))
+    for number, term in enumerate(values):
+        left = term - (directions @ term) @ directions
+        left -= (directions @ left) @ directions  # repeated, since the first projection is rounded
+        norm = np.linalg.norm(left)
+        if norm > _SAME * np.linalg.norm(term):
+            kept.append(number)
+            directions = np.vstack([directions, left / norm])
+    return np.array(kept, dtype=np.int64)
+
+
+def _are_combinations(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Return which vectors, (n_vectors, n_rows), are linear combinations of a basis, shape (n_vectors,)."""
+    inside = np.linalg.qr(basis.T)[0]
+    left = vectors - (vectors @ inside) @ inside.T
+    return (left**2).sum(axis=1) <= _LEFT_OVER * (vectors**2).sum(axis=1)
+
+
+def _polynomial(
+    coefficients: np.ndarray, terms: np.ndarray, factors: list[tuple[int, ...]], n_columns: int
+) -> Polynomial:
+    return {exponents_of(factors[i], n_columns): int(c) for i, c in zip(terms, coefficients) if c != 0}

@@ -1,8 +1,7 @@
 """Quotients of polynomials, which exact data determine; those of one column are written with few tokens.
 
 A quotient of two polynomials with whole coefficients, such as (x**5 - 3*x**3 + 1)/(x**2 + 1), has too many
-tokens to be found among subprograms. But y*q - p = 0 is linear in the coefficients of p and q, which on exact
-data are the null vector of a matrix of powers of x.
+tokens to be found among subprograms, but linear algebra finds it (module ``polynomials``).
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from itertools import product
 import numpy as np
 import sympy
 
-from dgsr.exact_search.polynomials import ERROR, SPARE_ROWS, as_polynomial, whole
-from dgsr.exact_search.rational_functions import as_rational, relation
+from dgsr.exact_search.polynomials import ERROR, SPARE_ROWS, as_polynomial, as_rational, relation, whole
 from dgsr.expressions.rewriting.polynomials import polynomial_tree, quotient_tree
 from dgsr.expressions.trees.trees import Tree
 
@@ -29,13 +27,9 @@ _LARGEST_SHIFT = 7
 
 
 def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
-    """Yield trees of the polynomial, or of the quotient of two, that has the given values.
+    """Yield trees of the polynomial, or of the quotient of two, of the columns x1, x2 and so on that is y.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_columns, n_rows)
-        The values of x1, x2 and so on.
-    y : ndarray of shape (n_rows,)
+    `columns` has the shape (n_columns, n_rows), and `y` the shape (n_rows,).
     """
     polynomial = as_polynomial(columns, y)
     if polynomial is not None:
@@ -51,16 +45,9 @@ def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
 
 
 def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the coefficients of two polynomials of lowest degrees with y = p(x)/q(x), or None.
+    """Return two polynomials p and q of lowest degrees, from 1 on, with y = p(x)/q(x), or None.
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    tuple of (p, q) or None
-        Whole coefficients in order of rising powers. Both polynomials are sought with degrees of at least 1.
+    Their coefficients are whole and in order of rising powers; x and y have the shape (n_rows,).
     """
     size = np.abs(x).max()
     if not (np.isfinite(y).all() and np.isfinite(size) and size > 0.0):
@@ -91,15 +78,7 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
 
 
 def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[Tree]:
-    """Yield trees of p(x)/q(x) with whole numbers only, the shortest first.
-
-    Parameters
-    ----------
-    p, q : tuple of int
-        Coefficients in order of rising powers.
-    variable : str
-        Name of x.
-    """
+    """Yield trees of p(x)/q(x) with whole numbers only, the shortest first; `variable` is the name of x."""
     found = []
     for factor, sign in product(_FACTORS, (1, -1)):
         above, below = (np.convolve(each, factor).astype(int) * sign for each in (p, q))

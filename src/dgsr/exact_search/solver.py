@@ -9,20 +9,11 @@ import numpy as np
 
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.exact_search import limits
 from dgsr.exact_search.backpropagation import repair
-from dgsr.exact_search.bank import Bank, bank_of, choose_points, spread_rows
-from dgsr.exact_search.limits import (
-    LARGE,
-    LAW_ERROR,
-    LOOKS_OF_POLYNOMIALS,
-    LOOKS_OF_REPAIR,
-    MOST_REPAIRED,
-    MOST_ROWS_OF_POLYNOMIALS,
-    N_POINTS,
-    SMALL,
-)
+from dgsr.exact_search.bank import Bank, bank_of, choose_points
 from dgsr.exact_search.quotients import rational_trees
-from dgsr.exact_search.stages import STAGES, Stage, find_law, ignore
+from dgsr.exact_search.stages import STAGES, Stage, find_law
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
@@ -45,62 +36,48 @@ def _stages_of(stage: int) -> tuple[Stage, ...]:
 class ExactSolver:
     """Finds programs without fitted constants that have the values of the target.
 
+    The search for the whole law has `n_stages` stages. The first takes milliseconds, the second one or two
+    seconds, and each of the others up to one second.
+
     Parameters
     ----------
-    library : Library
-        Its fitted constants are not used.
-    data : DataSet
+    library, data
     grammar : Grammar
         Only programs that are valid by it are found. Columns that it forbids have no influence.
     size : int
         Number of subprograms in the large bank, in which all stages but the first search.
-    count_looks : callable
-        Called with numbers of candidates examined; see `dgsr.exact_search.limits` for this unit of work.
 
     Attributes
     ----------
-    n_stages : int
-        Stages of the search for the whole law. The first takes milliseconds, the second one or two seconds,
-        and each of the others up to one second.
+    n_looks : int
+        Candidates examined so far; see `dgsr.exact_search.limits` for this unit of work.
     """
 
     n_stages = 2 + len(STAGES) - _N_FIRST
 
-    def __init__(
-        self,
-        library: Library,
-        data: DataSet,
-        grammar: Grammar,
-        size: int = LARGE,
-        count_looks: Callable[[int], None] = ignore,
-    ) -> None:
-        self.library, self.size, self._count_looks = library, size, count_looks
-        self._data = data
-        self.grammar = grammar
+    def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = limits.LARGE) -> None:
+        self.library, self.size, self.grammar = library, size, grammar
+        self._data, self.n_looks = data, 0
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
         usual = np.flatnonzero(data.is_usual)
-        rows = usual[spread_rows(len(usual))]
+        n_rows = min(len(usual), limits.MOST_ROWS)
+        rows = usual[np.arange(n_rows) * len(usual) // n_rows]  # evenly spread, since a table may be sorted
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
-        self._has_points = len(rows) >= N_POINTS and len(self._usable) > 0
+        self._has_points = len(rows) >= limits.N_POINTS and len(self._usable) > 0
         if self._has_points:
             points = choose_points(self._columns[self._usable])
             self._points = np.ascontiguousarray(self._columns[:, points])
             self._target = self._y[points]
-            self._bank = self._filled_bank(SMALL)
+            self._bank = self._filled_bank(limits.SMALL)
             self._largest = self._bank  # the largest bank that has been searched
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Search for the whole law at one stage; return the program, or an empty population.
 
-        Parameters
-        ----------
-        stage : int
-            Number of the stage, from 0, which searches the small bank, to ``n_stages - 1``.
-        should_stop : callable
-            Returns whether to end the search without a result. It is called about ten times a second, but
-            not at stage 0.
+        Stage 0 searches the small bank, and the last one is ``n_stages - 1``. The search ends without a
+        result when `should_stop`, which is called about ten times a second but not at stage 0, returns True.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
@@ -108,22 +85,23 @@ class ExactSolver:
             bank = self._bank
             if stage > 0:
                 bank = self._largest = self._large_bank
-            is_law, count = self._is_law, self._count_looks
-            n = find_law(_stages_of(stage), self._target, bank, is_law, tokens[0], should_stop, count)
+            arguments = self._target, bank, self._is_law, tokens[0], should_stop, self._count
+            n = find_law(_stages_of(stage), *arguments)
             if n == 0 and stage == 0:
                 n = self._rational(tokens[0])
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
+
+    def _count(self, n_looks: int) -> None:
+        self.n_looks += n_looks
 
     def _rational(self, program: np.ndarray) -> int:
         """Write a law that is a polynomial or a quotient of two; return its length, or 0."""
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
-        self._count_looks(LOOKS_OF_POLYNOMIALS)
-        usual = np.flatnonzero(self._data.is_usual)
-        rows = usual[np.unique(np.linspace(0, len(usual) - 1, MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))]
-        columns = self._data.columns[self._usable][:, rows]
+        self._count(limits.LOOKS_OF_POLYNOMIALS)
+        sample = self._data.usual_rows(limits.MOST_ROWS_OF_POLYNOMIALS)
         with np.errstate(all="ignore"):  # powers of large columns may overflow
-            trees = list(rational_trees(columns, self._data.y[rows]))
+            trees = list(rational_trees(sample.columns[self._usable], sample.y))
         for tree in trees:
             try:
                 tokens = self._over_usable(to_program(tree, self.library)[0])
@@ -147,8 +125,6 @@ class ExactSolver:
     def _filled_bank(self, size: int) -> Bank:
         """Return the bank of the usable columns with its values at the points."""
         bank = bank_of(self.library, len(self._usable), size).at(self._points[self._usable])
-        if len(self._usable) == len(self._columns):
-            return bank
         return bank._replace(token=self._over_usable(bank.token))
 
     def _over_usable(self, tokens: np.ndarray) -> np.ndarray:
@@ -163,28 +139,23 @@ class ExactSolver:
             return False
         values = predictions(Programs(tokens, lengths, np.ones((1, 0))), self.library.table, self._columns)[0]
         with np.errstate(all="ignore"):  # a program that is not finite is no law
-            return bool(np.mean((values - self._y) ** 2) <= LAW_ERROR * np.mean(self._y**2))
+            return bool(np.mean((values - self._y) ** 2) <= limits.LAW_ERROR * np.mean(self._y**2))
 
     def repair(
         self,
         near_misses: Population,
         should_stop: Callable[[], bool] = lambda: False,
-        most_looks: int = LOOKS_OF_REPAIR,
+        most_looks: int = limits.LOOKS_OF_REPAIR,
     ) -> Population:
         """Return copies of near misses with one subtree replaced so that they are exact at the points.
 
-        Parameters
-        ----------
-        near_misses : Population
-        should_stop : callable
-            Called before each near miss; returns whether to leave out this one and the remaining ones.
-        most_looks : int
-            Number of candidates examined after which the repairs end.
+        The repairs end when `should_stop`, which is called before each near miss, returns True, or after
+        `most_looks` examined candidates.
         """
         width = self.grammar.max_length
-        tokens = np.zeros((MOST_REPAIRED, width), dtype=np.int64)
-        lengths = np.zeros(MOST_REPAIRED, dtype=np.int64)
-        n, most_looks = 0, min(most_looks, LOOKS_OF_REPAIR)
+        tokens = np.zeros((limits.MOST_REPAIRED, width), dtype=np.int64)
+        lengths = np.zeros(limits.MOST_REPAIRED, dtype=np.int64)
+        n, most_looks = 0, min(most_looks, limits.LOOKS_OF_REPAIR)
         looks = np.array([most_looks])
         if self._has_points:
             data = self.library.table, self._points, self._target, self._largest, looks
@@ -193,7 +164,7 @@ class ExactSolver:
                     break
                 program = near_misses.tokens[b, :width], near_misses.lengths[b]
                 n += repair(*program, *data, tokens[n:], lengths[n:])
-            self._count_looks(most_looks - int(looks[0]))
+            self._count(most_looks - int(looks[0]))
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.contexts import (
     commute,
     fill_hole,
@@ -34,17 +35,6 @@ from dgsr.exact_search.join import (
     simplest_join,
     values_of_join,
     write_join,
-)
-from dgsr.exact_search.limits import (
-    EVALUATION,
-    FEWEST_FIRSTS,
-    INVERSION,
-    LOOKS_AT_ONCE,
-    LOOKS_OF_JOIN_IN_STAGE,
-    LOOKS_OF_STAGE,
-    MOST_LOOKS_OF_STAGE,
-    MOST_OPERANDS,
-    N_POINTS,
 )
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
@@ -76,32 +66,15 @@ class StageTask(NamedTuple):
 
 def new_progress():
     """Return the progress at the beginning of a stage."""
-    return np.array([0, -1, MOST_LOOKS_OF_STAGE, NONE, 0])
+    return np.array([0, -1, limits.MOST_LOOKS_OF_STAGE, NONE, 0])
 
 
 @_compiled
 def go_on(task, progress, target, bank, program):
-    """Continue a stage for about a tenth of a second.
+    """Continue a stage for about a tenth of a second; return whether it is not finished.
 
-    All kinds share one function, so that the functions it calls are compiled once. It does not return a named
-    tuple, since Ctrl-C during the conversion of one from compiled code would end the process.
-
-    Parameters
-    ----------
-    task : StageTask
-    progress : ndarray of shape (5,), int64
-        The state of the stage, which `new_progress` returns and this call updates.
-    target : ndarray of shape (N_POINTS,), float64
-        The values that the law has at the points.
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    program : ndarray of shape (most,), int64
-        Receives the simplest program that is found.
-
-    Returns
-    -------
-    bool
-        Whether the stage is not finished.
+    The call updates `progress` and writes the simplest program with the values of the target at the points.
+    All kinds share one function, so that the functions it calls are compiled once.
     """
     if task.kind == WIDE:
         return _search_wide(progress, target, bank, program)
@@ -115,13 +88,13 @@ def _search_wide(progress, target, bank, program):
     """Search for the simplest join whose first subprogram may be any of the bank; see `go_on`."""
     query = new_query()
     copy_to(query.values, target)
-    query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
+    query.looks[0] = limits.LOOKS_OF_JOIN_IN_STAGE
     at, n_firsts = progress[_AT], (len(bank.token), bank.n_up_to[4])
     found = simplest_join(query, bank, False, (at, at + 1), n_firsts, len(program), progress[_NODES])
     if found.nodes != NONE:
         progress[_NODES], progress[LENGTH] = found.nodes, write_join(found, bank, program)
     progress[_AT] += 1
-    progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+    progress[LOOKS] -= limits.LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
     return progress[_AT] < n_outer(bank) and progress[LOOKS] > 0
 
 
@@ -138,26 +111,25 @@ def _has_values(join, contexts, target, tolerance, bank, work):
 
 @_compiled
 def _search_in_contexts(task, progress, target, bank, program):
-    """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`.
-
-    The budget of a stage determines how many subprograms are tried as the first of two.
-    """
-    tolerance, query = np.empty(N_POINTS), new_query()
+    """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`."""
+    tolerance, query = np.empty(limits.N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
         return False
-    work, between = np.empty((2, N_POINTS)), np.empty(N_POINTS)
+    work, between = np.empty((2, limits.N_POINTS)), np.empty(limits.N_POINTS)
     n_outermost, n_up_to = 1 if task.plain else n_outer(bank), bank.n_up_to
     n_inner = task.inner[1] - task.inner[0]
-    n_firsts = max(FEWEST_FIRSTS, LOOKS_OF_STAGE // (ALONE * n_outermost * task.n_outer * n_inner))
+    n_firsts = max(
+        limits.FEWEST_FIRSTS, limits.LOOKS_OF_STAGE // (ALONE * n_outermost * task.n_outer * n_inner)
+    )
     n_firsts_of_both = min(n_up_to[4 if task.plain else 3], n_firsts), min(n_up_to[2], n_firsts)
     if progress[_JOINS] < 0:
-        progress[_JOINS] = LOOKS_OF_STAGE // (ALONE * n_outermost * min(n_firsts, len(bank.token)))
-    pause, now = progress[LOOKS] - LOOKS_AT_ONCE, -1
+        progress[_JOINS] = limits.LOOKS_OF_STAGE // (ALONE * n_outermost * min(n_firsts, len(bank.token)))
+    pause, now = progress[LOOKS] - limits.LOOKS_AT_ONCE, -1
     while progress[_AT] < task.n_outer * n_inner:
         if progress[LOOKS] <= pause:
             return progress[LOOKS] > 0
         i, k = progress[_AT] // n_inner, task.inner[0] + progress[_AT] % n_inner
-        progress[LOOKS] -= INVERSION
+        progress[LOOKS] -= limits.INVERSION
         if i != now and not invert(i, bank, target, between):
             progress[_AT] = (i + 1) * n_inner
             continue
@@ -177,10 +149,10 @@ def _search_in_contexts(task, progress, target, bank, program):
         left = progress[_NODES] - n_nodes
         if left <= 1:
             continue
-        query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
+        query.looks[0] = limits.LOOKS_OF_JOIN_IN_STAGE
         outer = 0, n_outermost
         found = simplest_join(query, bank, False, outer, n_firsts_of_both, len(program), left - 1)
-        progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+        progress[LOOKS] -= limits.LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
         if found.nodes == NONE or length_in(found, contexts, bank) > len(program):
             continue
         if _has_values(found, contexts, target, tolerance, bank, work):
@@ -191,27 +163,23 @@ def _search_in_contexts(task, progress, target, bank, program):
 
 @_compiled
 def _search_in_sine(task, progress, target, bank, program):
-    """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`.
-
-    Around the sine is one of the outer contexts, of which the first is no context; inside are an inner and an
-    innermost one.
-    """
-    tolerance, query = np.empty(N_POINTS), new_query()
+    """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`."""
+    tolerance, query = np.empty(limits.N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
         return False
-    between, operands = np.empty(N_POINTS), np.empty(MOST_OPERANDS)
+    between, operands = np.empty(limits.N_POINTS), np.empty(limits.MOST_OPERANDS)
     inner, innermost = task.inner, task.innermost
     n_innermost = innermost[1] - innermost[0]
     n_inside = (inner[1] - inner[0]) * n_innermost
     if progress[_JOINS] < 0:
-        progress[_JOINS] = LOOKS_OF_STAGE // (ALONE * task.n_firsts)
-    pause, now, n_operands, sine = progress[LOOKS] - LOOKS_AT_ONCE, -1, 0, -1
-    while progress[_AT] < (task.n_outer + 1) * _SIGNS * MOST_OPERANDS * n_inside:
+        progress[_JOINS] = limits.LOOKS_OF_STAGE // (ALONE * task.n_firsts)
+    pause, now, n_operands, sine = progress[LOOKS] - limits.LOOKS_AT_ONCE, -1, 0, -1
+    while progress[_AT] < (task.n_outer + 1) * _SIGNS * limits.MOST_OPERANDS * n_inside:
         if progress[LOOKS] <= pause:
             return progress[LOOKS] > 0
-        progress[LOOKS] -= INVERSION
+        progress[LOOKS] -= limits.INVERSION
         at, inside = progress[_AT] // n_inside, progress[_AT] % n_inside
-        around, o = at // MOST_OPERANDS, at % MOST_OPERANDS
+        around, o = at // limits.MOST_OPERANDS, at % limits.MOST_OPERANDS
         outer, sign = around // _SIGNS - 1, around % _SIGNS
         if around != now:
             now = around
@@ -226,7 +194,7 @@ def _search_in_sine(task, progress, target, bank, program):
                     between[0] = between[0] if sign < 2 else -between[0]
                     n_operands = operands_of(op, between[:1], task.largest, operands)
         if o >= n_operands:
-            progress[_AT] = (around + 1) * MOST_OPERANDS * n_inside
+            progress[_AT] = (around + 1) * limits.MOST_OPERANDS * n_inside
             continue
         progress[_AT] += 1
         i, k = inner[0] + inside // n_innermost, innermost[0] + inside % n_innermost
@@ -242,10 +210,10 @@ def _search_in_sine(task, progress, target, bank, program):
         left = progress[_NODES] - n_nodes
         if left <= 1:
             continue
-        query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
+        query.looks[0] = limits.LOOKS_OF_JOIN_IN_STAGE
         arguments = task.n_firsts, target, tolerance, bank, len(program), left, query
         found = _join_in_sine(operands[o], contexts, *arguments)
-        progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+        progress[LOOKS] -= limits.LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
         if found.nodes < NONE:
             progress[_NODES] = found.nodes + n_nodes
             progress[LENGTH] = write_in(found, contexts, bank, program)
@@ -265,27 +233,11 @@ def _number_of(op, bank):
 def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, most_nodes, query):
     """Return the simplest join in contexts, given the first value of a sine's operand.
 
-    Parameters
-    ----------
-    operand : float
-    contexts : tuple of int
-        The context around the sine, the sine, and two contexts inside.
-    n_firsts : int
-        Number of subprograms tried as the first of two.
-    target, tolerance : ndarray of shape (N_POINTS,), float64
-        Values of the whole.
-    bank : Bank
-    most, most_nodes : int
-        Most tokens of the whole program, and a strict upper bound for the nodes of the join.
-    query : Query
-        Scratch arrays, and the remaining budget of candidates examined.
-
-    Returns
-    -------
-    Join
+    The contexts are one around the sine, the sine, and two inside. The whole has at most `most` tokens, and
+    the join fewer than `most_nodes` nodes.
     """
     best, nodes = Join(NONE, -1, 1, ALONE, 0, 0), most_nodes
-    work, one = np.empty((2, N_POINTS)), query.work[:2]
+    work, one = np.empty((2, limits.N_POINTS)), query.work[:2]
     one[1] = operand
     for context in contexts[2:]:
         one[0] = one[1]
@@ -309,7 +261,7 @@ def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, mo
         if length_in(found, contexts, bank) <= most:
             if query.looks[0] < 0:
                 return best
-            query.looks[0] -= EVALUATION
+            query.looks[0] -= limits.EVALUATION
             if _has_values(found, contexts, target, tolerance, bank, work):
                 best, nodes = found, n_nodes
     return best

@@ -7,17 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search import limits
 from dgsr.exact_search.contexts import n_contexts
 from dgsr.exact_search.join import join
-from dgsr.exact_search.limits import (
-    ANGLE,
-    FAR_ANGLE,
-    FARTHEST_ANGLE,
-    FEWEST_FIRSTS,
-    LOOKS_OF_JOIN,
-    MOST_FIRST_OF_LAW,
-    MOST_LOOKS_OF_STAGE,
-)
 from dgsr.exact_search.stage_kernels import (
     IN_CONTEXTS,
     IN_SINE,
@@ -40,69 +32,59 @@ class Contexts(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """One stage: the programs among which it searches, an example, and its cost."""
+    """One stage: the programs among which it searches, and an example."""
 
     name: str
     example: str  # a law over two columns that the stage finds and the first stage does not
-    share: float  # share of the candidates examined in all stages, measured on two columns without a law
     kind: int
     outer: int | None = None  # most nodes beside the hole of the outermost context; None for no context
     inner: Contexts | None = None
     innermost: Contexts | None = None
     plain: bool = False  # whether the join is no unary operator or power, so that more subprograms are tried
     first_nodes: int | None = None  # most nodes of the first of two in a sine; None tries `FEWEST_FIRSTS`
-    largest: float = ANGLE  # absolute value up to which the operands of a sine are searched for
+    largest: float = limits.ANGLE  # absolute value up to which the operands of a sine are searched for
 
 
 STAGES = (
-    Stage("join", "exp(x2)*sin(x1)", 0.0,
-          WHOLE),
-    Stage("join in one context", "log(exp(x1*x2)/2)/log(x2)", 0.006,
-          IN_CONTEXTS, 2),
-    Stage("wide join", "exp(x1)*cos(x2)/(x2**2 + sin(x1))", 0.02,
-          WIDE),
-    Stage("plain join in a short context", "3/((x2 + 1)**2 - cos(x2))", 0.004,
-          IN_CONTEXTS, 1, plain=True),
-    Stage("plain join in one context", "log(x1)*exp(x1 + x2)/cos(x2)", 0.021,
-          IN_CONTEXTS, 2, plain=True),
-    Stage("sine of a join", "cos(exp(x1 + x2)/log(x2))", 0.014,
-          IN_SINE, first_nodes=4, largest=FARTHEST_ANGLE),
-    Stage("sine of a short context", "sin(3 - log(x1 + x2)/log(x1))", 0.01,
-          IN_SINE, None, Contexts(1, or_none=True), largest=FARTHEST_ANGLE),
-    Stage("sine of one context", "sin((x2**3 - (x2 + 1)**2)/log(x1))", 0.036,
+    Stage("join", "exp(x2)*sin(x1)", WHOLE),
+    Stage("join in one context", "log(exp(x1*x2)/2)/log(x2)", IN_CONTEXTS, 2),
+    Stage("wide join", "exp(x1)*cos(x2)/(x2**2 + sin(x1))", WIDE),
+    Stage("plain join in a short context", "3/((x2 + 1)**2 - cos(x2))", IN_CONTEXTS, 1, plain=True),
+    Stage("plain join in one context", "log(x1)*exp(x1 + x2)/cos(x2)", IN_CONTEXTS, 2, plain=True),
+    Stage("sine of a join", "cos(exp(x1 + x2)/log(x2))",
+          IN_SINE, first_nodes=4, largest=limits.FARTHEST_ANGLE),
+    Stage("sine of a short context", "sin(3 - log(x1 + x2)/log(x1))",
+          IN_SINE, None, Contexts(1, or_none=True), largest=limits.FARTHEST_ANGLE),
+    Stage("sine of one context", "sin((x2**3 - (x2 + 1)**2)/log(x1))",
           IN_SINE, None, Contexts(2), first_nodes=3),
-    Stage("sine in one context", "log(x2) + cos(x2**3*log(x1 + x2))", 0.008,
-          IN_SINE, 2, largest=FARTHEST_ANGLE),
-    Stage("plain join in a long context", "x1 + x2 + log(x1) - exp(x1*x2)", 0.087,
-          IN_CONTEXTS, 3, plain=True),
-    Stage("sine in a very long context", "exp(x1 + x2) - cos((x2 + 1)**2 + x2)", 0.094,
-          IN_SINE, 4),
-    Stage("sine of an operator in a long context", "cos(exp(log(x1)/exp(x1*x2)))/(x2 - 2)", 0.037,
+    Stage("sine in one context", "log(x2) + cos(x2**3*log(x1 + x2))",
+          IN_SINE, 2, largest=limits.FARTHEST_ANGLE),
+    Stage("plain join in a long context", "x1 + x2 + log(x1) - exp(x1*x2)", IN_CONTEXTS, 3, plain=True),
+    Stage("sine in a very long context", "exp(x1 + x2) - cos((x2 + 1)**2 + x2)", IN_SINE, 4),
+    Stage("sine of an operator in a long context", "cos(exp(log(x1)/exp(x1*x2)))/(x2 - 2)",
           IN_SINE, 3, Contexts(0)),
-    Stage("sine of a short context in another", "log(x1) + cos(x2*exp(x1*x2) - x2)", 0.059,
-          IN_SINE, 2, Contexts(1)),
-    Stage("operator on a plain join in one context", "(exp(x1)*(x2 + 1)**2/exp(x2))**2", 0.029,
+    Stage("sine of a short context in another", "log(x1) + cos(x2*exp(x1*x2) - x2)", IN_SINE, 2, Contexts(1)),
+    Stage("operator on a plain join in one context", "(exp(x1)*(x2 + 1)**2/exp(x2))**2",
           IN_CONTEXTS, 0, Contexts(2), plain=True),
-    Stage("plain join in a very long context", "(exp(x1 + x2) - exp(x2))*log(x1 + x2)", 0.091,
+    Stage("plain join in a very long context", "(exp(x1 + x2) - exp(x2))*log(x1 + x2)",
           IN_CONTEXTS, 4, plain=True),
-    Stage("plain join in two contexts", "log(x2)*x1**2/(x2 + log(x1 + x2))", 0.078,
+    Stage("plain join in two contexts", "log(x2)*x1**2/(x2 + log(x1 + x2))",
           IN_CONTEXTS, 2, Contexts(2), plain=True),
-    Stage("operator on a plain join in a long context", "log((x2 + 1)**2 - 2)*sin(x1)**2", 0.036,
+    Stage("operator on a plain join in a long context", "log((x2 + 1)**2 - 2)*sin(x1)**2",
           IN_CONTEXTS, 3, Contexts(0), plain=True),
-    Stage("operator on a sine of a long context", "exp(sin(3/(x1 + 1)/log(x1)**2))", 0.093,
+    Stage("operator on a sine of a long context", "exp(sin(3/(x1 + 1)/log(x1)**2))",
           IN_SINE, 0, Contexts(3, more_than=1)),
-    Stage("operator on a sine of an operator in a context", "log(cos(log((x1 + x2)/x2**3)/exp(x1)))", 0.05,
+    Stage("operator on a sine of an operator in a context", "log(cos(log((x1 + x2)/x2**3)/exp(x1)))",
           IN_SINE, 0, Contexts(2), Contexts(0)),
-    Stage("sine of two contexts", "sin((x2**2 - log(x1 + x2))/exp(x2)/3)", 0.086,
+    Stage("sine of two contexts", "sin((x2**2 - log(x1 + x2))/exp(x2)/3)",
           IN_SINE, None, Contexts(1), Contexts(2, more_than=0)),
-    Stage("sine of an operator in a short context", "cos(x2*log(x1 + (x2 + 1)**2))", 0.042,
+    Stage("sine of an operator in a short context", "cos(x2*log(x1 + (x2 + 1)**2))",
           IN_SINE, None, Contexts(1), Contexts(0), first_nodes=3),
-    Stage("sine of an operator on a join", "sin(exp(x2/exp(x1*x2)))", 0.019,
-          IN_SINE, None, Contexts(0), first_nodes=4, largest=FAR_ANGLE),
-    Stage("sine of an operator in a long context, far", "x1 + cos(exp(x1*x2 + 3))", 0.048,
-          IN_SINE, 3, Contexts(0), largest=FARTHEST_ANGLE),
-    Stage("join in two short contexts", "3*(x1 - (cos(x2) + x1*x2)**3)", 0.033,
-          IN_CONTEXTS, 1, Contexts(1)),
+    Stage("sine of an operator on a join", "sin(exp(x2/exp(x1*x2)))",
+          IN_SINE, None, Contexts(0), first_nodes=4, largest=limits.FAR_ANGLE),
+    Stage("sine of an operator in a long context, far", "x1 + cos(exp(x1*x2 + 3))",
+          IN_SINE, 3, Contexts(0), largest=limits.FARTHEST_ANGLE),
+    Stage("join in two short contexts", "3*(x1 - (cos(x2) + x1*x2)**3)", IN_CONTEXTS, 1, Contexts(1)),
 )  # fmt: skip
 
 
@@ -116,7 +98,7 @@ def task_of(stage, bank):
         first = 0 if contexts.more_than is None else counts[contexts.more_than]
         return -1 if contexts.or_none else first, counts[contexts.most]
 
-    few = min(FEWEST_FIRSTS, len(bank.token))
+    few = min(limits.FEWEST_FIRSTS, len(bank.token))
     return StageTask(
         stage.kind,
         0 if stage.outer is None else counts[stage.outer],
@@ -128,10 +110,6 @@ def task_of(stage, bank):
     )
 
 
-def ignore(n_looks: int) -> None:
-    """Do nothing with a count of candidates."""
-
-
 def find_law(
     stages,
     target,
@@ -139,42 +117,23 @@ def find_law(
     accepts,
     program,
     should_stop: Callable[[], bool] = lambda: False,
-    count_looks: Callable[[int], None] = ignore,
+    count_looks: Callable[[int], None] = lambda n_looks: None,
 ):
-    """Search stage by stage for a program that has the values of a target.
+    """Search stage by stage for a program that has the values of a target; return its length, or 0.
 
-    This function is not compiled, so that Ctrl-C takes effect within about a tenth of a second.
-
-    Parameters
-    ----------
-    stages : sequence of Stage
-    target : ndarray of shape (N_POINTS,), float64
-        The values that the law has at the points.
-    bank : Bank
-        The bank of subprograms, filled with their values at the points (`Bank.at`).
-    accepts : callable
-        A function of `program` and its length; the search continues if it returns False.
-    program : ndarray of shape (most,), int64
-        Receives the tokens.
-    should_stop : callable
-        Returns whether the search should end without a result. It is called about ten times a second, but
-        not in the stage "join", which takes a millisecond.
-    count_looks : callable
-        Called about ten times a second with the number of candidates examined since the last call.
-
-    Returns
-    -------
-    int
-        Number of tokens; 0 if nothing is found.
+    The tokens are written into `program`, and the search continues where ``accepts(program, length)`` is
+    False. It ends without a result when `should_stop` returns True; this is called about ten times a second,
+    but not in the stage "join", which takes a millisecond. `count_looks` is called as often with the number
+    of candidates examined since the last call. This function is not compiled, so that Ctrl-C takes effect.
     """
     for stage in stages:
         if stage.kind == WHOLE:
-            looks = np.array([LOOKS_OF_JOIN])
-            n = join(target, bank, False, MOST_FIRST_OF_LAW, looks, program)
-            count_looks(LOOKS_OF_JOIN - int(looks[0]))
+            looks = np.array([limits.LOOKS_OF_JOIN])
+            n = join(target, bank, False, limits.MOST_FIRST_OF_LAW, looks, program)
+            count_looks(limits.LOOKS_OF_JOIN - int(looks[0]))
         else:
             task, progress = task_of(stage, bank), new_progress()
-            goes_on, is_stopped, left = True, False, MOST_LOOKS_OF_STAGE
+            goes_on, is_stopped, left = True, False, limits.MOST_LOOKS_OF_STAGE
             while goes_on and not (is_stopped := should_stop()):
                 goes_on = go_on(task, progress, target, bank, program)
                 count_looks(left - int(progress[LOOKS]))

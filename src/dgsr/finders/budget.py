@@ -14,20 +14,17 @@ from dgsr.finders.interrupts import Interrupts
 
 #: Names of the counters, which are added up over islands.
 COUNTS = ("n_evaluations", "n_invalid", "n_looks", "n_uncharged")
-#: Candidates of finders that cost one evaluation. They take as long as one program, 5 to 10 us on 20 to 1,000
-#: rows.
+#: Candidates of finders that take as long as one evaluation, 5 to 10 us on 20 to 1,000 rows.
 CANDIDATES_PER_EVALUATION = 1_000
 # Tokens times samples that are evaluated between two readings of the clock, in about a tenth of a second.
 _CHUNK = 20_000_000
 # Typical length of a program in tokens, from which the time of its evaluation is estimated.
 _USUAL_LENGTH = 15
-# Time to finish the formulas after `max_time`, as a share of `max_time`.
+# Time to finish the formulas after `max_time`, as a share of `max_time`, and seconds in addition. A fit may
+# end one second after 1.1 `max_time`; the other 0.4 s are a reserve for a busy machine.
 _OVERTIME_SHARE = 0.1
-# Seconds that finishing may take in addition. A fit may end one second after 1.1 `max_time`; the other 0.4 s
-# are a reserve for setting attributes on a busy machine.
 _OVERTIME = 0.6
-# Least share of the time from the start of a search to the end of the fit that the search receives, however
-# long the preparation of the data took.
+# Least share of the time to the end of the fit for the search, however long the data took to prepare.
 _LEAST_SHARE = 0.3
 
 
@@ -48,25 +45,15 @@ class Budget:
     ----------
     limits : tuple of float
         Evaluations and seconds of the whole budget.
-    n_evaluations : int
-        Programs evaluated so far.
-    n_invalid : int
-        Number of these programs that are not finite on some sample or break a constraint.
-    n_looks : int
-        Candidates that finders examined so far, besides the evaluated programs. A thousand of them count as
-        one evaluation.
-    n_uncharged : int
-        Candidates that are not charged, since they would use up a small budget.
+    n_evaluations, n_invalid : int
+        Programs evaluated so far, and those of them that are not finite or break a constraint.
+    n_looks, n_uncharged : int
+        Candidates that finders examined so far, and those that are not charged, to spare a small budget.
     interrupts : Interrupts
-        The interrupts by Ctrl-C, the first of which ends the search.
     """
 
     def __init__(
-        self,
-        max_evaluations: int,
-        max_time: float | None,
-        started: float | None = None,
-        n_targets: int = 1,
+        self, max_evaluations: int, max_time: float | None, started: float | None = None, n_targets: int = 1
     ) -> None:
         self.limits = max_evaluations, np.inf if max_time is None else max_time
         self.max_evaluations, self.max_time = self.limits
@@ -92,10 +79,7 @@ class Budget:
 
     @contextmanager
     def share_of_rest(self, share: float, most: int) -> Iterator[None]:
-        """Limit the budget within the context to a share of its remainder.
-
-        The limit is at most `most` further evaluations, since a budget may be practically unlimited.
-        """
+        """Limit the budget within the context to a share of its remainder, and to `most` evaluations."""
         limits = self.max_evaluations, self.max_time
         self.allow(min(int(share * self.n_left), most), share * (self.max_time - self.seconds))
         try:
@@ -163,17 +147,8 @@ class Budget:
     def finishing(self, share: float, is_last: bool = True) -> Callable[[], bool]:
         """Return a function that determines whether the finishing of formulas must stop.
 
-        Parameters
-        ----------
-        share : float
-            Share of the seconds until the end that may be used from now on.
-        is_last : bool
-            Whether no search follows, so that the end includes the overtime; otherwise it is `max_time`.
-
-        Returns
-        -------
-        callable
-            It returns True once these seconds are over, or after a further Ctrl-C.
+        It returns True once a share of the seconds from now to the end is over, or after a further Ctrl-C.
+        The end is `max_time`, with the overtime if no search follows (`is_last`).
         """
         n, end = self.interrupts.n, self._end if is_last else self.limits[1]
         until = self.seconds + share * (end - self.seconds)
@@ -184,16 +159,14 @@ class Budget:
         n_features, n_samples = data.columns.shape
         # A slice has enough programs that reading the columns takes no longer than evaluating them.
         at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH * cost), n_features // _USUAL_LENGTH, 1)
-        done = 0
-        while done < n and (done == 0 or not self.is_late):
-            part = slice(done, min(done + at_once, n))
-            yield part
-            done = part.stop
+        for start in range(0, n, at_once):
+            if start > 0 and self.is_late:
+                return
+            yield slice(start, min(start + at_once, n))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counters and seconds, which `load_state_dict` restores."""
-        counts = {name: getattr(self, name) for name in COUNTS}
-        return {**counts, "seconds": self.seconds}
+        return {**{name: getattr(self, name) for name in COUNTS}, "seconds": self.seconds}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Restore the counters and seconds of `state_dict`."""

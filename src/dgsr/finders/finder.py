@@ -1,14 +1,10 @@
 """The protocol of finders, which are the ways to find formulas other than the rounds of a search.
 
-A finder is a function of a problem and a deadline that returns programs. It does not use the search that
-calls it: `Scheduler` checks whether there is time for it and counts the candidates that it examined, and the
-search evaluates its programs. A finder that needs a search of its own, or programs of the calling search,
-receives these in its constructor.
-
-Every program belongs to the problem's library, contains only columns that the grammar allows, is one complete
-tree and has finite constants. A finder returns the same programs whenever it is called with the same problem,
-and calls the deadline only a few more times after it has passed. ``tests/finders/test_finders.py`` checks
-this of every finder.
+A finder is a function of a problem and a deadline that returns programs. `Scheduler` calls it and counts the
+candidates that it examined, and the search evaluates its programs. Every program belongs to the problem's
+library, contains only columns that the grammar allows, is one complete tree and has finite constants. A
+finder returns the same programs whenever it is called with the same problem, and calls the deadline only a
+few more times after it has passed. ``tests/finders/test_finders.py`` checks this of every finder.
 """
 
 from __future__ import annotations
@@ -27,26 +23,13 @@ Deadline = Callable[[], bool]
 
 
 class Problem(NamedTuple):
-    """A table whose law is searched for, and the rules that its formulas must obey.
+    """A table whose law is searched for, and the rules that its formulas must obey."""
 
-    Parameters
-    ----------
-    data : DataSet
-        The rows, in the units of the search.
-    library : Library
-    grammar : Grammar
-        The columns that may be used, and the largest length of programs.
-    valid : Validity
-        The test whether programs satisfy the constraints and the rules of units.
-    tolerance : float
-        Largest NMSE of an exact fit.
-    """
-
-    data: DataSet
+    data: DataSet  # in the units of the search
     library: Library
-    grammar: Grammar
-    valid: Validity
-    tolerance: float = 1e-20
+    grammar: Grammar  # the columns that may be used, and the largest length of programs
+    valid: Validity  # the test of the constraints and the rules of units
+    tolerance: float = 1e-20  # largest NMSE of an exact fit
 
     @classmethod
     def of(cls, data: DataSet, library: Library, constraints: Constraints | None = None) -> Problem:
@@ -59,20 +42,13 @@ class Problem(NamedTuple):
 class Found(NamedTuple):
     """The result of a finder.
 
-    Parameters
-    ----------
-    programs : Population
-    are_whole : bool
-        Whether these are complete formulas with fitted constants. Otherwise each still needs a scale and an
-        offset, and its constants are the starting point of their fit.
-    n_examined : int
-        Number of candidates that were examined besides the programs. A fit of constants counts as
-        `CANDIDATES_PER_EVALUATION` candidates, which take about as long as the evaluation of one program.
+    Programs that are whole are complete formulas with fitted constants. Others still need a scale and an
+    offset, and their constants are the starting point of a fit.
     """
 
     programs: Population
     are_whole: bool
-    n_examined: int = 0
+    n_examined: int = 0  # candidates besides the programs; see `CANDIDATES_PER_EVALUATION`
 
 
 #: The type of a finder.

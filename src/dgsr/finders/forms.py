@@ -6,7 +6,7 @@ leads to a local optimum. The scale s and the offset t follow from linear least 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,24 +21,15 @@ from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.terms import columns_of
+from dgsr.finders.terms import Term, columns_of, population_of
 
-# Most starting points of a form in one column. With 64, all forms take 0.02 to 0.06 s a column.
+# Most starting points of a form in one column, 0.02 to 0.06 s for all forms, and in all columns together.
 _STARTS = 64
-# Most starting points of a form in all columns together.
 _STARTS_OF_ALL = 320
-# Best fits of a form and column on few rows that are fitted to more rows.
-_BEST = 3
 # Most columns to which forms are fitted, the first ones.
 _MOST_COLUMNS = 12
-# Most rows of the first fit, by which starting points are compared.
-_FEW_ROWS = 60
-# Most rows of the second fit.
-_MOST_ROWS = 1_000
-# Iterations of the first fit.
-_FIRST_STEPS = 15
-# Iterations of the second fit.
-_STEPS = 40
+# Most rows, iterations, and fits of a form and column that go on, of the first and of the second fit.
+_FITS = ((60, 15, 3), (1_000, 40, 1))
 # Programs that are fitted between two readings of the clock, in some hundredths of a second.
 _AT_ONCE = 500
 # Largest range of the angle of a sine over the rows, in radians: twenty periods.
@@ -52,16 +43,10 @@ _BEST_FORMULAS = 12
 
 
 class _Starts:
-    """Starting values of the constants of functions of a column, in arrays of shape (n,).
-
-    Parameters
-    ----------
-    x : ndarray of shape (n_rows,)
-    n : int
-    """
+    """Starting values of the constants of functions of a column x, in arrays of shape (n,)."""
 
     def __init__(self, x: np.ndarray, n: int) -> None:
-        # A Latin hypercube: each of the nine numbers falls once into each of n equal parts of its range.
+        # A Latin hypercube: each of the nine numbers lies once in each of n equal parts of its range.
         rng = np.random.default_rng(0)
         shares = (rng.permuted(np.tile(np.arange(n), (9, 1)), axis=1) + rng.random((9, n))) / n
         self.ones = np.ones(n)
@@ -151,57 +136,46 @@ class Curves(NamedTuple):
     fit: Fit
     n_begun: int  # number of starting points that were fitted
 
-    def close(self) -> Population:
-        """Return the programs that explain more than nine tenths of the variance."""
-        return self.programs[np.flatnonzero(self.fit.nmse < _CLOSE)]
-
 
 class CommonForms:
     """Finder of the common forms of a column, which stores their fits for the end of the search."""
 
     def __init__(self) -> None:
-        self._fitted: tuple[DataSet, Curves] | None = None
+        self._data: DataSet | None = None
+        self._curves: Curves
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
         """Find the forms that explain most of the variance, without their scales and offsets."""
-        curves = fitted_curves(problem, deadline)
-        self._fitted = problem.data, curves
-        return Found(curves.close(), False, CANDIDATES_PER_EVALUATION * curves.n_begun)
+        self._data, self._curves = problem.data, fitted_curves(problem, deadline)
+        curves = self._curves
+        close = curves.programs[curves.fit.nmse < _CLOSE]
+        return Found(close, False, CANDIDATES_PER_EVALUATION * curves.n_begun)
 
     def whole(self, problem: Problem, deadline: Deadline) -> Found:
         """Find the best forms as complete formulas; they are fitted again if the rows have changed."""
-        n_begun = 0
-        known = None if self._fitted is None else self._fitted[0]
-        if known is None or not all(map(np.array_equal, known[:3], problem.data[:3])):
-            self._fitted = problem.data, fitted_curves(problem, deadline)
-            n_begun = self._fitted[1].n_begun
-        assert self._fitted is not None
-        formulas = curve_formulas(self._fitted[1], problem, deadline)
-        return Found(formulas, True, CANDIDATES_PER_EVALUATION * n_begun)
+        n_examined = 0
+        if self._data is None or not all(map(np.array_equal, self._data[:3], problem.data[:3])):
+            n_examined = self(problem, deadline).n_examined
+        return Found(curve_formulas(self._curves, problem, deadline), True, n_examined)
 
 
 def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
-    """Return the common forms of the first twelve columns, fitted to the data.
-
-    The deadline is called after every 500 fits.
-    """
+    """Return the common forms of the first twelve columns, fitted to the data."""
     data, library = problem.data, problem.library
     columns = columns_of(problem.grammar)[:_MOST_COLUMNS]
-    begun: list[tuple[tuple[int, ...], np.ndarray]] = []
+    begun = list[Term]()
     for (token,) in columns:
         x = data.columns[token - library.first_variable]
         if np.ptp(x) > 0.0:
-            starts = _Starts(x, min(_STARTS, _STARTS_OF_ALL // len(columns)))
-            begun += _begun(token, starts, library)
-    programs = _population(begun, library)
+            begun += _begun(token, _Starts(x, min(_STARTS, _STARTS_OF_ALL // len(columns))), library)
+    programs = population_of(library, begun)
     is_valid = problem.valid.terms(programs) & np.isfinite(programs.constants).all(axis=1)
-    programs = programs[np.flatnonzero(is_valid)]
+    programs = programs[is_valid]
     n_begun = len(programs)
     fit = Fit(np.zeros(0), np.zeros(0), np.zeros(0))
-    few, many = data.evenly_spaced(_FEW_ROWS), data.evenly_spaced(_MOST_ROWS)
-    for rows, steps, n in ((few, _FIRST_STEPS, _BEST), (many, _STEPS, 1)):
+    for n_rows, steps, n in _FITS:
         if len(programs):
-            programs, fit = _fitted(programs, rows, steps, deadline)
+            programs, fit = _fitted(programs, data.evenly_spaced(n_rows), steps, deadline)
             best = _best_of_each(programs, fit.nmse, n)
             programs, fit = programs[best], Fit(*(values[best] for values in fit))
     return Curves(programs, fit, n_begun)
@@ -218,8 +192,8 @@ def _fitted(programs: Population, rows: DataSet, steps: int, deadline: Deadline)
     return programs[: len(fit.nmse)], fit
 
 
-def _begun(token: int, starts: _Starts, library: Library) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Yield the forms of a column and their starting values, shape (n_starts, n_constants)."""
+def _begun(token: int, starts: _Starts, library: Library) -> Iterator[Term]:
+    """Yield the forms of a column with each of their starting values."""
     for form in COMMON_FORMS:
         program = form.program(library, token)
         if program is not None and form.text in _BEGINNINGS:
@@ -227,22 +201,8 @@ def _begun(token: int, starts: _Starts, library: Library) -> Iterator[tuple[tupl
             with np.errstate(all="ignore"):
                 values = dict(zip("abc", _BEGINNINGS[form.text](starts)))
             columns = [values[n] if isinstance(n, str) else n * starts.ones for n in numbers]
-            yield tokens, np.column_stack(columns or [np.zeros((1, 0))])
-
-
-def _population(begun: Sequence[tuple[tuple[int, ...], np.ndarray]], library: Library) -> Population:
-    """Return a population of every program with each row of its constants."""
-    width = max((len(tokens) for tokens, _ in begun), default=1)
-    n_constants = max((constants.shape[1] for _, constants in begun), default=0)
-    n = sum(len(constants) for _, constants in begun)
-    population, at = Population.empty(n, library, width, max(n_constants, 1)), 0
-    for tokens, constants in begun:
-        own = slice(at, at + len(constants))
-        population.tokens[own, : len(tokens)] = tokens
-        population.lengths[own] = len(tokens)
-        population.constants[own, : constants.shape[1]] = constants
-        at = own.stop
-    return population
+            rows = np.column_stack(columns).tolist() if columns else [()]
+            yield from ((tokens, tuple(constants)) for constants in rows)
 
 
 def _best_of_each(programs: Population, nmse: np.ndarray, n: int) -> np.ndarray:
@@ -261,19 +221,8 @@ def _best_of_each(programs: Population, nmse: np.ndarray, n: int) -> np.ndarray:
 def curve_formulas(curves: Curves, problem: Problem, deadline: Deadline = never) -> Population:
     """Return the best fitted forms as complete formulas with their scales and offsets.
 
-    Parameters
-    ----------
-    curves : Curves
-    problem : Problem
-        It has the rows to which the forms were fitted.
-    deadline : callable
-        It is called before each formula.
-
-    Returns
-    -------
-    Population
-        At most twelve formulas, with the shortest descriptions of constants and residuals. The leave-one-out
-        error of each is smaller than the error of the mean of the target.
+    These are at most twelve, with the shortest descriptions of constants and residuals. The leave-one-out
+    error of each is smaller than the error of the mean of the target.
     """
     if len(curves.programs) == 0:
         return curves.programs

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-# Seconds for which a request may stay unread. After them the next Ctrl-C raises KeyboardInterrupt, since a
-# user's function may hang.
+# Seconds after which an unread request lets the next Ctrl-C raise, since a user's function may hang.
 _PATIENCE = 5.0
 
 
@@ -20,15 +19,10 @@ class Interrupts:
 
     It has no effect outside the main thread or where the program has its own handler for SIGINT. The first
     request ends a search, and the next one ends the finishing of its formulas.
-
-    Attributes
-    ----------
-    n : int
-        Number of requests so far.
     """
 
     def __init__(self) -> None:
-        self.n = 0
+        self.n = 0  # number of requests so far
         self._may_raise = False
         self._unread_since: float | None = None
 

@@ -7,18 +7,16 @@ import numpy as np
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.terms import Term, columns_of, population_of
+from dgsr.finders.terms import Term, columns_of, orthogonal, population_of
 
 # Most columns of a model.
 _MOST_COLUMNS = 5
-# Most values, rows times columns, from which the columns are selected.
+# Most values, rows times columns, and most rows from which the columns are selected.
 _MOST_VALUES = 2_000_000
-# Most rows on which the columns are selected.
 _MOST_ROWS = 2_000
 # Iterations of the fit of the coefficients to all rows.
 _STEPS = 10
-# Smallest share of the sum of squares of a column that the selected columns leave unexplained. A column with
-# less is a linear combination of them.
+# Smallest share of the sum of squares of a column that the selected columns leave unexplained.
 _LEAST_NEW = 1e-10
 
 
@@ -43,7 +41,7 @@ def linear_models(problem: Problem, deadline: Deadline = never) -> Found:
     found = population_of(library, models)
     if models:
         fit_constants(found, data, scaled=False, n_iterations=_STEPS)
-        found = found[np.flatnonzero(np.isfinite(found.constants).all(axis=1) & problem.valid.whole(found))]
+        found = found[np.isfinite(found.constants).all(axis=1) & problem.valid.whole(found)]
     return Found(found, are_whole=True)
 
 
@@ -58,8 +56,8 @@ def _forward(values: np.ndarray, data: DataSet, with_offset: bool) -> list[int]:
         taken, best = list[int](), np.inf
         new = np.sqrt(data.weights / data.weights.sum()) if with_offset else np.zeros(len(data.y))
         while True:
-            columns = columns - (columns @ new)[:, None] * new  # parts orthogonal to the selected ones
-            residuals, leverages = residuals - (residuals @ new) * new, leverages + new**2
+            columns, residuals = orthogonal(columns, new), orthogonal(residuals, new)
+            leverages = leverages + new**2
             sizes = (columns**2).sum(axis=1)
             apart = columns / np.sqrt(sizes)[:, None]
             left = residuals - (apart @ residuals)[:, None] * apart

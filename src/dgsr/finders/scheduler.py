@@ -1,10 +1,8 @@
 """The order in which finders are called, and the count of the candidates that they examine.
 
-Before the rounds of a search with constants, laws of two simple terms are compared exhaustively. Then common
-forms are fitted to single columns and quotients of polynomials to all columns together, and the law is
-searched for in tables of fewer columns that follow from symmetries. Without constants, exact search runs one
-stage before the rounds and one after each round. At the end of a search, linear models, longer formulas and
-the common forms are fitted to all rows.
+With constants, the finders of laws of two terms, of common forms, of quotients of polynomials and of laws of
+fewer columns are called before the rounds; without constants, exact search runs one stage before the rounds
+and one after each. At the end linear models, longer formulas and the common forms are fitted to all rows.
 """
 
 from __future__ import annotations
@@ -25,29 +23,16 @@ from dgsr.finders.lines import linear_models
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.terms import columns_of
 
-# Largest share of the remaining evaluations that the candidates of one finder cost. Four finders thus leave
-# nine tenths of a small budget for the programs of the rounds and of the searches among fewer columns.
+# Largest share of the remaining evaluations that one finder costs. Four leave nine tenths of a small budget.
 _SHARE = 0.02
 
 
 class Scheduler:
     """Calls finders while there is time, and counts the candidates that they examine.
 
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
-    look_up : bool
-        Whether finders are called. Linear models and longer formulas are fitted at the end in any case.
-    search_in : callable or None
-        Searches in a table of fewer columns; None if no symmetries are searched for.
-
-    Attributes
-    ----------
-    finders : tuple of callables
-        The finders that are called before the rounds, in this order.
-    exact : ExactStages or None
-        Exact search, in libraries without constants.
+    `finders` are called before the rounds, in this order; `exact` is the exact search of a library without
+    constants, else None. If `look_up` is False, only linear models and longer formulas are fitted, at the
+    end. If `search_in`, which searches in a table of fewer columns, is None, no symmetries are searched for.
     """
 
     def __init__(self, problem: Problem, budget: Budget, look_up: bool, search_in: SearchIn | None) -> None:
@@ -90,15 +75,7 @@ class Scheduler:
 
         After an exact fit the common forms are fitted only where the table has a single column, since the fit
         may be equal to one of them. Candidates are not counted here, since a resumed fit repeats this step.
-
-        Parameters
-        ----------
-        problem : Problem
-            It may have more rows than the problem of the search.
-        longer : Longer
-        is_exact : bool
-            Whether the search has an exact fit.
-        deadline : callable
+        The problem may have more rows than that of the search.
         """
         finders: list[Finder] = [linear_models, longer] if self._has_constants else []
         if self._look_up and not (is_exact and len(columns_of(problem.grammar)) > 1):

@@ -1,4 +1,4 @@
-"""Simple terms, the subprograms of which sums and pairs of terms consist."""
+"""Terms, the subprograms of which sums and pairs of terms consist."""
 
 from __future__ import annotations
 
@@ -18,27 +18,43 @@ from dgsr.finders.finder import Problem
 #: Tokens of a term, and the values of its constants.
 Term = tuple[tuple[int, ...], tuple[float, ...]]
 
+# Smallest range of a term relative to its size. With less, an offset would cancel most of the term.
+LEAST_VARIED = 1e-5
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
 
 
 class TermPool(NamedTuple):
-    """Terms without constants, the simplest first, from which a finder selects."""
+    """Terms from which a finder selects."""
 
-    tokens: list[tuple[int, ...]]
+    terms: list[Term]
     values: np.ndarray  # (n_terms, n_rows)
-    bits: np.ndarray  # (n_terms,), prices of their structure
+    bits: np.ndarray  # (n_terms,), of their structure
 
     @classmethod
-    def of(cls, tokens: Iterable[tuple[int, ...]], problem: Problem, least_varied: float) -> TermPool:
-        """Return the distinct terms that are valid and usable (see `is_usable`) on the rows of a problem."""
-        distinct = list(dict.fromkeys(tokens))
-        programs = population_of(problem.library, [(term, ()) for term in distinct])
-        bits = structure_bits(problem.library, programs.tokens, programs.lengths)
-        order = np.argsort(bits, kind="stable")
+    def of(cls, terms: Iterable[Term], problem: Problem, least_varied: float = LEAST_VARIED) -> TermPool:
+        """Return the distinct terms that satisfy the rules of units and are usable on the rows of a problem.
+
+        A usable term is finite, between 1e-100 and 1e100 in size, and its range is more than a share
+        `least_varied` of its largest size.
+        """
+        distinct = list(dict.fromkeys(terms))
+        programs = population_of(problem.library, distinct)
         with np.errstate(all="ignore"):
-            values = programs[order].predict(problem.data.columns.T)
-            valid = is_usable(values, least_varied) & problem.valid.terms(programs[order])
-        return cls([distinct[i] for i in order[valid]], values[valid], bits[order[valid]])
+            values = programs.predict(problem.data.columns.T)
+            sizes = np.abs(values).max(axis=1)
+            is_usable = np.isfinite(values).all(axis=1) & (sizes > 1e-100) & (sizes < 1e100)
+            is_usable &= np.ptp(values, axis=1) > least_varied * sizes
+        bits = structure_bits(problem.library, programs.tokens, programs.lengths)
+        usable = np.flatnonzero(is_usable & problem.valid.terms(programs))
+        return cls(distinct, values, bits).chosen(usable)
+
+    def chosen(self, numbers: np.ndarray) -> TermPool:
+        """Return some of the terms, in the given order."""
+        return TermPool([self.terms[i] for i in numbers], self.values[numbers], self.bits[numbers])
+
+    def simplest_first(self) -> TermPool:
+        """Return the terms in the order of their bits."""
+        return self.chosen(np.argsort(self.bits, kind="stable"))
 
 
 def sines_of(library: Library) -> set[int]:
@@ -71,9 +87,7 @@ def joined(
 ) -> list[tuple[int, ...]]:
     """Return all pairs of a term and another, joined by each operator, in both orders if these differ."""
     found = []
-    for name in names:
-        if name not in library.index:
-            continue
+    for name in (name for name in names if name in library.index):
         operator, is_symmetric = library.index[name], name in ("mul", "add")
         either_way = is_symmetric and terms is others
         found += [(operator, *a, *b) for a in terms for b in others if not (either_way and b < a)]
@@ -82,7 +96,7 @@ def joined(
     return found
 
 
-def simple_terms(library: Library, grammar: Grammar, n: int) -> list[tuple[int, ...]]:
+def simple_terms(library: Library, grammar: Grammar, n: int = 1_000) -> list[tuple[int, ...]]:
     """Return at most n terms: the columns, functions of one of them, and products and quotients of two."""
     columns = columns_of(grammar)
     few = columns[: int(np.sqrt(n))]
@@ -121,6 +135,11 @@ def term_of(tree: Tree, library: Library) -> Term | None:
     return tuple(tokens.tolist()), tuple(constants.tolist())
 
 
+def orthogonal(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return values, or each row of them, minus their projection onto a direction of length 1."""
+    return values - np.multiply.outer(values @ direction, direction)
+
+
 def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, slice]]:
     """Return the slices of the tokens and of the constants of the subprogram at each token."""
     arity, const = library.table.arity, library.index["const"]
@@ -134,21 +153,3 @@ def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, sl
         stops[start] = stop
         found.append((slice(start, stop), slice(int(places[start]), int(places[stop]))))
     return found[::-1]
-
-
-def is_usable(values: np.ndarray, least_varied: float) -> np.ndarray:
-    """Return which terms are finite, between 1e-100 and 1e100 in size, and not constant.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_terms, n_rows)
-    least_varied : float
-        Smallest range of the values of a term, as a share of their largest size.
-
-    Returns
-    -------
-    ndarray of shape (n_terms,), bool
-    """
-    sizes = np.abs(values).max(axis=1)
-    is_sized = np.isfinite(values).all(axis=1) & (sizes > 1e-100) & (sizes < 1e100)
-    return is_sized & (np.ptp(values, axis=1) > least_varied * sizes)

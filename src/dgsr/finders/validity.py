@@ -8,50 +8,37 @@ from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 
-# Factor a by which violations of units raise the NMSE in selection, to 1 + a n for n violations. It applies
-# where no formula with a violation is valid, since such programs may still have valid descendants.
+# Factor a by which n violations of units raise the NMSE in selection, to 1 + a n, where none is allowed.
 _BREEDING_PENALTY = 9.0
 
 
 class Validity:
     """Tests of the tokens and units of programs, one for each use of a program.
 
-    `tried`, `whole`, `scaled` and `terms` return masks.
-
-    Parameters
-    ----------
-    constraints : Constraints
-    library : Library
+    `tried`, `whole`, `scaled` and `terms` return masks of shape (n_programs,).
     """
 
     def __init__(self, constraints: Constraints, library: Library) -> None:
         self._constraints, self._library = constraints, library
 
     def tried(self, programs: Population) -> np.ndarray:
-        """Return which programs satisfy the constraints on tokens, shape (n_programs,)."""
+        """Return which programs satisfy the constraints on tokens."""
         return self._constraints.are_kept(programs.tokens, programs.lengths, self._library)
 
     def whole(self, programs: Population) -> np.ndarray:
-        """Return which programs satisfy all constraints as complete formulas, shape (n_programs,)."""
+        """Return which programs satisfy all constraints as complete formulas."""
         return self.tried(programs) & np.isfinite(self.factors(programs))
 
     def scaled(self, programs: Population) -> np.ndarray:
-        """Return which programs satisfy all constraints with a scale and an offset, shape (n_programs,)."""
+        """Return which programs satisfy all constraints with a scale and an offset."""
         return self.tried(programs) & np.isfinite(self.factors_in_rounds(programs)[0])
 
     def terms(self, programs: Population) -> np.ndarray:
-        """Return which programs satisfy the rules of units as parts of formulas, shape (n_programs,)."""
+        """Return which programs satisfy the rules of units as parts of formulas."""
         return np.isfinite(self.factors(programs, of_whole=False))
 
     def factors(self, programs: Population, of_whole: bool = True) -> np.ndarray:
-        """Return the factors of the NMSE for violations of units, infinite for programs that are not allowed.
-
-        Parameters
-        ----------
-        programs : Population
-        of_whole : bool
-            Whether the programs are complete formulas, which must have the unit of the target.
-        """
+        """Return factors of the NMSE for violations of units by formulas or parts; inf if invalid."""
         units = self._constraints.units
         if units is None:
             return np.ones(len(programs))

@@ -1,8 +1,7 @@
 """Copies, extremes and zeros of rows of arrays.
 
-numba's assignment of one array to another checks overlap and broadcasting, and takes two to five seconds to
-compile in every kernel that has one. Its minimum and maximum support arrays of any number of dimensions, and
-take half a second each.
+numba's assignment of one array to another takes two to five seconds to compile in every kernel that has one,
+and its minimum and maximum half a second each.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ The terms of sums and the factors of products are sorted. In a library with fitt
 constants are removed, too, such as a scale or an offset of the whole program, which the fit puts around it
 anyway. The *skeleton* of a program is its tokens without the values of its constants.
 
-In this file `tokens`, shape (at least length,), int64, and `constants`, shape (at least the constants of the
-program,), float64, are one program, which is changed in place; `arity`, shape (n_tokens,), int64, belongs to
+In this file `tokens` and `constants` are rows of `Programs`, which are changed in place; `arity` belongs to
 the library.
 """
 
@@ -353,11 +352,5 @@ def skeletons(tokens, lengths, constants, arity, rewriting, linear_scaling):
 @allocation_free
 def is_among(value, ordered):
     """Return whether `value` is in an ascending array."""
-    low, high = 0, len(ordered)
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(ordered) and ordered[low] == value
+    at = np.searchsorted(ordered, value)
+    return at < len(ordered) and ordered[at] == value

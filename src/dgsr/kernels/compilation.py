@@ -38,16 +38,8 @@ _N_KEPT = 8
 _SELDOM = (100_000, 50, 50)
 # Exceptions that loading or writing a damaged file may raise.
 _DAMAGED = (
-    pickle.UnpicklingError,
-    EOFError,
-    AttributeError,
-    ImportError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-    OSError,
-)
+    pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError, OSError
+)  # fmt: skip
 
 # The import that identifies a module with kernels.
 _IMPORTS_A_DECORATOR = re.compile(rb"from dgsr\.kernels\.compilation import .*\b(compiled|allocation_free)\b")
@@ -96,11 +88,10 @@ def compiled(**options):
 class Kernel(CPUDispatcher):
     """A compiled function: numba's dispatcher, but called from compiled code it is optimised in its caller.
 
-    numba optimises a function by itself, generates machine code for it and for two wrappers, and optimises it
-    again in every direct or indirect caller. Most kernels are called only by others. Here a call from
-    compiled code links the function before it is optimised, so that it is optimised and written as part of
-    the function that Python calls. Literal arguments make no variants. A first fit thus takes 16 to 18 s
-    instead of 59 s in the library `physics`.
+    numba would optimise each function by itself, generate machine code for it and two wrappers, and optimise
+    it again in every caller. Here a call from compiled code links the function before it is optimised, so
+    that this happens once, in the function that Python calls. Literal arguments make no variants. A first fit
+    takes 16 to 18 s instead of 59 s.
     """
 
     #: All kernels of this process by module and name.
@@ -328,11 +319,7 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file = _CheckedFiles(
-            cache_path=self._cache_path,
-            filename_base=self._impl.filename_base,
-            source_stamp=digest_of_sources(),
-        )
+        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, digest_of_sources())
 
     def signatures(self, codegen):
         """Return the argument types, a list of tuples, with cached machine code for this processor."""

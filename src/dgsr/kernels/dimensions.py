@@ -8,23 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dgsr.kernels import operators
 from dgsr.kernels.compilation import allocation_free, compiled
-from dgsr.kernels.operators import (
-    ABS,
-    ADD,
-    CONSTANT,
-    CUBE,
-    DIV,
-    INV,
-    MUL,
-    NEG,
-    POW,
-    SQRT,
-    SQUARE,
-    SUB,
-    VARIABLE,
-    is_binary,
-)
 
 # Largest difference of two exponents that counts as rounding.
 _ROUNDING = 1e-6
@@ -45,8 +30,8 @@ def count_violations(
     Parameters
     ----------
     programs : Programs
-    opcode, argument : ndarray of shape (n_tokens,), int64
-        The arrays of these names in `Library.table`.
+    opcode, argument : ndarray
+        See `Library.table`.
     exponents : ndarray of shape (n_columns, n_dimensions), float64
         Exponents of the base dimensions of every column.
     is_known : ndarray of shape (n_columns,), bool
@@ -54,9 +39,8 @@ def count_violations(
     carry_units : bool
         Whether constants may carry units. Otherwise they have no dimension.
     by_value : bool
-        Whether values of constants that are exponents are known: m**1.5 has the dimension of length**1.5.
-        Otherwise they are not fitted yet: m**c is open where constants may carry units, and else violates a
-        rule.
+        Whether constants that are exponents are fitted, so that m**1.5 has the dimension of length**1.5.
+        Otherwise m**c is open where constants may carry units, and else violates a rule.
     needed : ndarray of shape (n_dimensions,), float64, or of shape (0,)
         Required dimension of the whole; with an empty array any dimension is allowed.
     stack : ndarray of shape (at least max_length // 2 + 2, n_dimensions), float64
@@ -70,18 +54,18 @@ def count_violations(
     for b in range(len(lengths)):
         next_constant = 0
         for i in range(lengths[b]):
-            if opcode[tokens[b, i]] == CONSTANT:
+            if opcode[tokens[b, i]] == operators.CONSTANT:
                 next_constant += 1
         top, count = -1, 0
         for i in range(lengths[b] - 1, -1, -1):
             op = opcode[tokens[b, i]]
-            if op == VARIABLE:
+            if op == operators.VARIABLE:
                 top += 1
                 column = argument[tokens[b, i]]
                 is_open[top], number[top] = not is_known[column], -1
                 _add(stack[top], exponents[column], 0.0, 1.0)
                 continue
-            if op == CONSTANT:
+            if op == operators.CONSTANT:
                 top += 1
                 next_constant -= 1
                 is_open[top], number[top] = carry_units, next_constant
@@ -89,16 +73,16 @@ def count_violations(
                 continue
             first = stack[top]
             first_is_open, first_has_none = is_open[top], _has_none(first)
-            if not is_binary(op):
-                if op == SQRT:
+            if not operators.is_binary(op):
+                if op == operators.SQRT:
                     _multiply(first, 0.5)
-                elif op == SQUARE:
+                elif op == operators.SQUARE:
                     _multiply(first, 2.0)
-                elif op == CUBE:
+                elif op == operators.CUBE:
                     _multiply(first, 3.0)
-                elif op == INV:
+                elif op == operators.INV:
                     _multiply(first, -1.0)
-                elif op != NEG and op != ABS:
+                elif op != operators.NEG and op != operators.ABS:
                     count += not (first_is_open or first_has_none)
                     _multiply(first, 0.0)
                     is_open[top] = False
@@ -109,16 +93,16 @@ def count_violations(
             second_is_open, second_has_none = is_open[top], _has_none(second)
             exponent = number[top]
             number[top] = -1
-            if op == ADD or op == SUB:
+            if op == operators.ADD or op == operators.SUB:
                 is_open[top] = first_is_open and second_is_open
                 if not (first_is_open or second_is_open):
                     count += not _are_alike(first, second)
                 if second_is_open:
                     _add(second, first, 0.0, 1.0)
-            elif op == MUL or op == DIV:
-                _add(second, first, 1.0 if op == MUL else -1.0, 1.0)
+            elif op == operators.MUL or op == operators.DIV:
+                _add(second, first, 1.0 if op == operators.MUL else -1.0, 1.0)
                 is_open[top] = first_is_open or second_is_open
-            elif op == POW and exponent >= 0:
+            elif op == operators.POW and exponent >= 0:
                 if by_value:
                     _add(second, first, 0.0, constants[b, exponent])
                     is_open[top] = first_is_open

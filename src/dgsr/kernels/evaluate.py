@@ -1,7 +1,7 @@
 """Values and squared errors of programs on a data set, in blocks of samples that fit into the cache.
 
-A program is read from its last token to its first with a stack. The stack holds row indices of a workspace
-whose first rows are the variables, so that these are never copied.
+A program is read from its last token to its first with a stack of row indices of a workspace, whose first
+rows are the variables, so that these are never copied.
 
 Where a subexpression is infinite, the value of the program is infinite or NaN: x/inf and exp(-inf) are NaN
 here and not 0. Otherwise a meaningless formula such as 1/(2 + x/log(0)) would fit.
@@ -21,23 +21,12 @@ BLOCK = 128
 
 @compiled(fastmath={"contract"}, _nrt=False)
 def run_program(tokens, length, constants, opcode, argument, work, n_rows, stack, whole):
-    """Run one program on one block of samples; return the row of `work` that holds its values.
+    """Run one program on `n_rows` samples; return the row of `work` that holds its values.
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (at least length,), int64
-    length : int
-    constants : ndarray of shape (at least the constants of the program,), float64
-    opcode, argument : ndarray of shape (n_tokens,), int64
-        The arrays of these names in `Library.table`.
-    work, stack : ndarray
-        The arrays that `new_workspace` returns; the first rows of `work` hold the variables.
-    n_rows : int
-        Samples in the block.
-    whole : bool
-        If False, -1 is returned as soon as an intermediate value of one of three samples is not finite, since
-        the result is then not finite, either. This check finds most invalid programs, which are almost half
-        of random ones, at almost no cost.
+    `opcode` and `argument` are arrays of `Library.table`; `work` and `stack` are those of `new_workspace`,
+    and the first rows of `work` hold the variables. If `whole` is False, -1 is returned as soon as an
+    intermediate value of one of three samples is not finite, since the result is then not finite, either.
+    This check finds most invalid programs, almost half of random ones, at almost no cost.
     """
     n_variables = work.shape[0] - 2 * len(stack)
     next_constant = 0
@@ -80,14 +69,9 @@ def run_program(tokens, length, constants, opcode, argument, work, n_rows, stack
 
 @compiled()
 def new_workspace(n_variables, max_length):
-    """Return a stack, and rows for the variables and for two values of each position of the stack.
+    """Return a stack, and rows of BLOCK samples for the variables and for each position of the stack.
 
     A loop is vectorised only if its result does not overwrite an operand; so each position has two rows.
-
-    Returns
-    -------
-    stack : ndarray of shape (max_length // 2 + 2,), int64
-    work : ndarray of shape (n_variables + 2 len(stack), BLOCK), float64
     """
     stack = np.empty(max_length // 2 + 2, dtype=np.int64)
     return stack, np.empty((n_variables + 2 * len(stack), BLOCK))
@@ -95,19 +79,9 @@ def new_workspace(n_variables, max_length):
 
 @compiled(nogil=True)
 def squared_errors(programs, table, data):
-    """Return the weighted sum of squared residuals of every program.
+    """Return the weighted sums of squared residuals, (n_programs,), `inf` where a prediction is not finite.
 
-    Parameters
-    ----------
-    programs : Programs
-    table : TokenTable
-        The opcodes and arguments of the tokens, `Library.table`.
-    data : DataSet
-
-    Returns
-    -------
-    ndarray of shape (n_programs,), float64
-        `inf` where any prediction is not finite.
+    The table is `Library.table`.
     """
     tokens, lengths, constants = programs
     opcode, argument = table.opcode, table.argument
@@ -142,19 +116,9 @@ def squared_errors(programs, table, data):
 
 @compiled(nogil=True)
 def predictions(programs, table, columns):
-    """Return the values of every program.
+    """Return the values of programs, (n_programs, n_samples), which are not finite where they are undefined.
 
-    Parameters
-    ----------
-    programs : Programs
-    table : TokenTable
-        The opcodes and arguments of the tokens, `Library.table`.
-    columns : ndarray of shape (n_features, n_samples), float64
-
-    Returns
-    -------
-    ndarray of shape (n_programs, n_samples), float64
-        Not finite where a program is undefined.
+    The table is `Library.table`, and the columns have the shape (n_features, n_samples).
     """
     tokens, lengths, constants = programs
     opcode, argument = table.opcode, table.argument

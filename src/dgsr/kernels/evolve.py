@@ -6,9 +6,8 @@ parameters.
 References
 ----------
 Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012 (``varAnd``, ``cxOnePoint``,
-``mutUniform``, ``mutNodeReplacement``, ``mutInsert``, ``mutShrink``);
-Mundhenk et al., NeurIPS 2021 (equal shares of these four mutations, constraints kept by falling back
-to the parent).
+``mutUniform``, ``mutNodeReplacement``, ``mutInsert``, ``mutShrink``); Mundhenk et al., NeurIPS 2021 (equal
+shares of these four mutations, the parent in place of an invalid child).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Offspring(NamedTuple):
 
 
 def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_depth, state):
-    """Return the next generation.
+    """Return the next generation, an Offspring.
 
     Each child begins as a copy of the winner of a tournament. Neighbours are crossed over with probability
     `crossover`: a proper subtree of one is exchanged with one of the other. Then every child is mutated
@@ -63,26 +62,10 @@ def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_
     probabilities. If the result violates the constraints, the operation is repeated a few times and then
     omitted.
 
-    Parameters
-    ----------
-    parents : Programs
-        Valid programs; rows of tokens are at least `grammar.max_length` wide, and rows of constants at least
-        `grammar.max_constants` if the library has ``const``.
-    fitness : ndarray of shape (n_programs,), float64
-        Lower is better; NaN counts as `inf`.
-    grammar : Grammar
-    crossover, mutation : float
-        Probabilities.
-    tournament : int
-        Number of programs in a tournament.
-    mutate_max_depth : int
-        Largest height of the subtree that the uniform mutation grows.
-    state : ndarray of 4 uint64
-        State of the random number generator; advanced.
-
-    Returns
-    -------
-    Offspring
+    The parents are valid `Programs`; rows of tokens are at least `grammar.max_length` wide, and rows of
+    constants at least `grammar.max_constants` if the library has ``const``. A lower fitness, of shape
+    (n_programs,), is better, and NaN counts as `inf`. The uniform mutation grows subtrees of a height up to
+    `mutate_max_depth`.
     """
     n_programs = len(parents.lengths)
     offspring = Offspring(
@@ -135,11 +118,7 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
 
 @allocation_free
 def select(fitness, lengths, tournament, state):
-    """Return the index of the winner among `tournament` random programs.
-
-    The program with the lowest fitness wins; ties are broken by length. `fitness`, float64, and `lengths`,
-    int64, have the shape (n_programs,).
-    """
+    """Return the index of the program with the lowest fitness, and of equals the shortest, of random ones."""
     winner = integer(state, len(fitness))
     for _ in range(tournament - 1):
         rival = integer(state, len(fitness))
@@ -174,10 +153,7 @@ def _cross_pair(parents, b, offspring, draft, grammar, state):
 
 @allocation_free
 def _cross(programs, host, at, donor, donor_at, draft, grammar):
-    """Draft the host with its subtree at `at` replaced by the donor's subtree at `donor_at`.
-
-    Return False where the result violates the constraints.
-    """
+    """Draft the host with a subtree replaced by one of the donor; return False if it is not valid."""
     length = programs.lengths[host]
     end = subtree_end(programs.tokens[host], at, grammar.arity)
     donor_end = subtree_end(programs.tokens[donor], donor_at, grammar.arity)
@@ -195,22 +171,11 @@ def _cross(programs, host, at, donor, donor_at, draft, grammar):
 def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
     """Draft a mutated copy of program `b`; return False where it violates the constraints.
 
-    Parameters
-    ----------
-    kind : int
-        UNIFORM (a random subtree is replaced by a random full one of height 0 to `max_depth`), REPLACEMENT (a
-        random node gets another token of the same arity), INSERTION (a random operator is put above a random
-        subtree, with a random leaf as its other child), SHRINK (a random operator is replaced by one of its
-        children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated). New tokens
-        are drawn by the weights of the grammar, given parent and children.
-    programs : Programs
-    b : int
-    max_depth : int
-    draft : Draft
-        Receives the result.
-    grammar : Grammar
-    choices : Choices
-    state : ndarray of 4 uint64
+    The kind is UNIFORM (a random subtree is replaced by a random full one of height 0 to `max_depth`),
+    REPLACEMENT (a random node gets another token of the same arity), INSERTION (a random operator is put
+    above a random subtree, with a random leaf as its other child), SHRINK (a random operator is replaced by
+    one of its children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated). New
+    tokens are drawn by the weights of the grammar, given parent and children.
     """
     tokens, length, arity = programs.tokens[b], programs.lengths[b], grammar.arity
     reset(draft.counters)

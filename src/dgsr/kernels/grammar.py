@@ -3,9 +3,8 @@
 A partial program in prefix order is described by its *tree state* (Petersen et al., ICLR 2021): a few
 counters and a stack of the operators with missing children. `allowed` returns whether a token may come next,
 and `push` updates the tree state by a token. Sampler, prior and genetic operators all use these two, so they
-agree on which programs are valid. In this file `counters`, shape (5,), and `stack`, shape (4, max_length +
-1), both int64, are the tree state of one program, and `grammar` is a
-`dgsr.expressions.programs.constraints.Grammar`.
+agree on which programs are valid. In this file `counters` and `stack` are the tree state of one program, rows
+of a `TreeState`, and `grammar` is a `dgsr.expressions.programs.constraints.Grammar`.
 """
 
 from __future__ import annotations
@@ -137,19 +136,14 @@ def length_logit(token, counters, grammar):
         return 0.0
     distance = (counters[LENGTH] - grammar.length_loc) / grammar.length_scale
     arity = grammar.arity[token]
-    if distance < 0.0 and arity == 0 and counters[DANGLING] == 1:
-        return -0.5 * distance * distance
-    if distance > 0.0 and arity > 0:
-        return -0.5 * distance * distance
-    return 0.0
+    ends_early = distance < 0.0 and arity == 0 and counters[DANGLING] == 1
+    grows_late = distance > 0.0 and arity > 0
+    return -0.5 * distance * distance if ends_early or grows_late else 0.0
 
 
 @allocation_free
 def is_valid(tokens, length, grammar, counters, stack):
-    """Return whether the first `length` tokens are one complete program that satisfies the constraints.
-
-    The tree state is used as scratch.
-    """
+    """Return whether the first tokens are a complete valid program; the tree state is scratch."""
     if length < 1 or length > grammar.max_length:
         return False
     reset(counters)
@@ -162,18 +156,7 @@ def is_valid(tokens, length, grammar, counters, stack):
 
 @compiled()
 def are_valid(tokens, lengths, grammar):
-    """Return which programs satisfy the constraints.
-
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    grammar : Grammar
-
-    Returns
-    -------
-    ndarray of shape (n_programs,), bool
-    """
+    """Return which programs satisfy the constraints, shape (n_programs,), bool."""
     counters = np.zeros(5, dtype=np.int64)
     stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
     result = np.empty(len(lengths), dtype=np.bool_)
@@ -184,12 +167,6 @@ def are_valid(tokens, lengths, grammar):
 
 def walk(tokens, lengths, grammar):
     """Return the decoder's inputs for one teacher-forced pass over complete programs.
-
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    grammar : Grammar
 
     Returns
     -------

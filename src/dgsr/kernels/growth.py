@@ -1,11 +1,8 @@
 """Programs written token by token under the constraints, as slices of others or grown at random.
 
-Each token is checked by `dgsr.kernels.grammar`, so that a program is written and checked in one pass, which
-ends at the first token that violates the constraints.
-
-In this file `grammar` is a `dgsr.expressions.programs.constraints.Grammar`, `state` is the state of the
-random number generator (`dgsr.kernels.random`), which advances, and `programs` are
-`dgsr.kernels.programs.Programs`.
+A program is written and checked in one pass, which ends at the first token that violates the constraints. In
+this file `grammar` is a `dgsr.expressions.programs.constraints.Grammar`, `state` is the state of the random
+number generator (`dgsr.kernels.random`), which advances, and `programs` are `dgsr.kernels.programs.Programs`.
 """
 
 from __future__ import annotations
@@ -15,16 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.compilation import allocation_free, compiled
-from dgsr.kernels.grammar import (
-    DANGLING,
-    DEPTH,
-    LENGTH,
-    N_CONSTANTS,
-    allowed,
-    parent_of_next,
-    push,
-    reset,
-)
+from dgsr.kernels.grammar import DANGLING, DEPTH, LENGTH, N_CONSTANTS, allowed, parent_of_next, push, reset
 from dgsr.kernels.random import integer, uniform
 
 #: Most attempts of a genetic operator to make a valid child.
@@ -95,19 +83,9 @@ def fitting(token, parent, left, right, weight):
 def random_token(arities, but, around, choices, weight, state):
     """Return a token drawn with probability proportional to its weight, or -1 if no token can be drawn.
 
-    Parameters
-    ----------
-    arities : tuple of int
-        Smallest and largest arity of the token.
-    but : int
-        A token that must not be drawn.
-    around : tuple of int
-        The token's parent, which is the number of tokens for the root, and its left and right child, -1 where
-        it does not exist yet.
-    choices : Choices
-    weight : ndarray of shape (n_tokens + 1, n_tokens), float64
-        See `Grammar`.
-    state : ndarray of 4 uint64
+    It has an arity between the two `arities`, and is not the token `but`. `around` has its parent, which is
+    the number of tokens for the root, and its left and right child, -1 where it does not exist yet. `weight`
+    is that of the grammar.
     """
     parent, left, right = around
     total = 0.0
@@ -158,20 +136,15 @@ def append_slice(programs, b, start, stop, draft, grammar):
     Return False where a token is not allowed; the draft then ends before it.
     """
     tokens, constants = programs.tokens[b], programs.constants[b]
-    counters, stack = draft.counters, draft.stack
     k = 0
     if len(constants) > 0:
         for i in range(start):
             k += grammar.is_constant[tokens[i]]
     for i in range(start, stop):
-        token = tokens[i]
-        if not allowed(token, counters, stack, grammar):
+        is_constant = grammar.is_constant[tokens[i]]
+        if not append(tokens[i], constants[k] if is_constant else 0.0, draft, grammar):
             return False
-        if grammar.is_constant[token]:
-            draft.constants[counters[N_CONSTANTS]] = constants[k]
-            k += 1
-        draft.tokens[counters[LENGTH]] = token
-        push(token, counters, stack, grammar)
+        k += is_constant
     return True
 
 
@@ -179,17 +152,8 @@ def append_slice(programs, b, start, stop, draft, grammar):
 def grow(height, full, draft, grammar, choices, state):
     """Append a random subtree to a draft; return False where no token is allowed.
 
-    Parameters
-    ----------
-    height : int
-        Largest depth of a leaf below the root of the subtree.
-    full : bool
-        Whether all leaves have this depth, as far as the constraints allow; otherwise a node at any depth may
-        be a leaf.
-    draft : Draft
-    grammar : Grammar
-    choices : Choices
-    state : ndarray of 4 uint64
+    Its leaves are at most `height` below its root, and exactly as far in a full tree, unless the constraints
+    forbid it.
     """
     counters, counts = draft.counters, choices.counts
     n_operators = counts[1] + counts[2]
@@ -235,20 +199,10 @@ def store(draft, b, programs):
 def fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state):
     """Write random valid programs, ramped, full or grown; return False if none is found.
 
-    Parameters
-    ----------
-    programs : Programs
-        Receives the programs. Its tokens and lengths must be 0; rows of tokens are at least
-        `grammar.max_length` wide, and rows of constants at least `grammar.max_constants` if the library has
-        ``const``.
-    grammar : Grammar
-    min_height, max_height : int
-        The height of a tree is uniform between the two. A tree that would be shorter than
-        `grammar.min_length` is higher.
-    full_share : float
-        Probability that a tree is full, with all leaves at this height as far as the constraints allow;
-        other trees are grown, with leaves at any depth. 0.5 is Koza's "half and half".
-    state : ndarray of 4 uint64
+    The tokens and lengths of `programs` must be 0, and the rows as wide as `dgsr.kernels.evolve.vary`
+    requires. The height of a tree is uniform between two numbers; trees that would be shorter than
+    `grammar.min_length` are higher. With probability `full_share` a tree is full, with all leaves at this
+    height as far as the constraints allow; others have leaves at any depth. 0.5 is Koza's "half and half".
 
     References
     ----------

@@ -7,63 +7,26 @@ import math
 import numpy as np
 
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.operators import (
-    ARCCOS,
-    ARCSIN,
-    COS,
-    CUBE,
-    EXP,
-    INV,
-    LOG,
-    NEG,
-    SIN,
-    SQRT,
-    SQUARE,
-    TANH,
-)
+from dgsr.kernels.operators import ARCCOS, ARCSIN, COS, CUBE, EXP, INV, LOG, NEG, SIN, SQRT, SQUARE, TANH
 
-# The operators that `invertible_operators` may return, in its order.
 _INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS)
 
 
-@compiled()
 def invertible_operators(opcodes):
-    """Return the unary operators by which a target may be inverted.
+    """Return the opcodes, int64, of the unary operators by which a target may be inverted.
 
-    Parameters
-    ----------
-    opcodes : ndarray of shape (n_tokens,), int64
-        The opcodes in `Library.table`.
-
-    Returns
-    -------
-    ndarray of int64
-        Opcodes of the library's operators that `unary_operand` can invert; exp and 1/x are always included.
+    These are the operators of a library that `unary_operand` can invert, given the opcodes in
+    `Library.table`; exp and 1/x are always included.
     """
-    ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
-    n = 0
-    for op in _INVERTIBLE:
-        present = op == EXP or op == INV
-        for opcode in opcodes:
-            present = present or opcode == op
-        if present:
-            ways[n] = op
-            n += 1
-    return ways[:n]
+    return np.array([op for op in _INVERTIBLE if op in (EXP, INV) or op in opcodes])
 
 
 @compiled()
 def unary_operand(op, values, out):
     """Write the operand for which a unary operator has given values; return False if it is unknown.
 
-    Parameters
-    ----------
-    op : int
-        Opcode of the operator.
-    values : ndarray of shape (n_samples,), float64
-    out : ndarray of shape (n_samples,), float64
-        Receives the operand: the principal value where there are several, NaN where there is none. The
-        operand of exp is log|values|, so that callers have to check the sign.
+    It is the principal value where there are several, and NaN where there is none. The operand of exp is
+    log|values|, so that callers have to check the sign.
     """
     n = len(values)
     if op == EXP:

@@ -61,19 +61,10 @@ def is_binary(op):
 
 @_compiled
 def apply(op, address, left, right, out, n):
-    """Write ``out[:n] = op(left[:n], right[:n])``.
+    """Write ``out[:n] = op(left[:n], right[:n])``, into another array than an operand.
 
-    Parameters
-    ----------
-    op : int
-        Opcode of an operator.
-    address : int
-        The token's entry in `TokenTable.argument`, which is read only for a user-defined operator.
-    left, right : ndarray of shape (at least n,), float64, contiguous
-        Values of the first and the second operand. A unary operator does not read `right`.
-    out : ndarray of shape (at least n,), float64, contiguous
-        Receives the result; it must not be one of the operands.
-    n : int
+    The arrays are float64 and contiguous. A unary operator does not read `right`. `address` is the token's
+    entry in `TokenTable.argument`, which is read only for a user-defined operator.
     """
     # The conditions are nested, since two small jump tables are faster than a large one.
     if op <= DIV:
@@ -142,25 +133,11 @@ def _apply_more(op, address, left, right, out, n):
 
 @_compiled
 def differentiate(op, address, side, left, right, out, adjoint, result, n):
-    """Write ``result[:n] = adjoint[:n] * d op(left, right) / d operand``.
+    """Write ``result[:n] = adjoint[:n] * d op(left, right) / d operand``, into another array than the others.
 
-    This is one step of reverse-mode differentiation.
-
-    Parameters
-    ----------
-    op, address
-        The same as for `apply`.
-    side : int
-        The operand: 0 is `left`, 1 is `right`.
-    left, right, out : ndarray of shape (at least n,), float64, contiguous
-        Operands and result of `apply`.
-    adjoint : ndarray of shape (at least n,), float64, contiguous
-        Derivative of the program's value by the operator's value.
-    result : ndarray of shape (at least n,), float64, contiguous
-        Receives the derivative of the program's value by the operand; it must not be one of the other arrays.
-        Where the operator has no derivative, it is infinite or NaN; the derivative of abs at 0 is defined as
-        0.
-    n : int
+    This is one step of reverse-mode differentiation: `adjoint` is the derivative of a program's value by that
+    of the operator. The operand is `left` for side 0 and `right` for side 1; the other arguments are those of
+    `apply`. Where the operator has no derivative, the result is infinite or NaN, but that of abs at 0 is 0.
     """
     if op == ADD or (op == SUB and side == 0):
         for j in range(n):
@@ -247,6 +224,9 @@ _inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def compile_loop(function, arity, derivatives):
     """Compile a scalar function and its derivatives into a loop over rows.
 
+    The result has the attribute `address`, that of a C function ``(side, left, right, adjoint, result, n)``,
+    and must exist as long as the address is used.
+
     Parameters
     ----------
     function : Python function of `arity` floats
@@ -255,12 +235,6 @@ def compile_loop(function, arity, derivatives):
         1 or 2.
     derivatives : tuple of `arity` Python functions, or None
         Derivatives by each argument, as functions of the same arguments; None means central differences.
-
-    Returns
-    -------
-    object with the attribute `address`
-        The address of a C function ``(side, left, right, adjoint, result, n)``. The object must exist as long
-        as the address is used.
 
     Raises
     ------
@@ -308,33 +282,20 @@ def _of_two(function, arity):
         if not isinstance(returned, (types.Float, types.Integer, types.Boolean)):
             raise TypeError(f"it returns {returned}, not a float")
 
-    # A value whose computation raises an error is undefined.
-    if arity == 2:
+    called = scalar if arity == 2 else _inner(lambda a, b: scalar(a))
 
-        @_inner
-        def of_two(a, b):
-            try:
-                return 1.0 * scalar(a, b)
-            except Exception:
-                return np.nan
-
-    else:
-
-        @_inner
-        def of_two(a, b):
-            try:
-                return 1.0 * scalar(a)
-            except Exception:
-                return np.nan
+    @_inner
+    def of_two(a, b):
+        try:
+            return 1.0 * called(a, b)
+        except Exception:  # the value is undefined
+            return np.nan
 
     return of_two
 
 
 def _difference(function, side):
-    """Return the derivative of a function by central differences.
-
-    Where one side is outside the function's domain, the difference is one-sided.
-    """
+    """Return the derivative of a function by central differences, one-sided at the border of its domain."""
 
     @_inner
     def difference(a, b):

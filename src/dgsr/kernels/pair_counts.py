@@ -20,20 +20,9 @@ def _add_pairs(tokens, lengths, grammar, root, counts):
 
 
 def pair_counts(tokens, lengths, grammar, n_operators):
-    """Return the number of occurrences of each token under each parent.
+    """Return how often each token is under each parent, shape (n_programs, n_operators + 1, n_tokens).
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    grammar : Grammar
-    n_operators : int
-        Number of operators, which are the first tokens of a library.
-
-    Returns
-    -------
-    ndarray of shape (n_programs, n_operators + 1, n_tokens), float64
-        Parents are the operators, then the root.
+    Parents are the operators, which are the first tokens of a library, then the root.
     """
     counts = np.zeros((len(lengths), n_operators + 1, len(grammar.arity)))
     _add_pairs(tokens, lengths, grammar, n_operators, counts)
@@ -55,19 +44,9 @@ def _add_values(tokens, lengths, arity, values, sums):
 
 
 def pair_sums(tokens, lengths, arity, values):
-    """Return the sum over a program's tokens of a value for the token and its parent.
+    """Return the sums over a program's tokens of a value for the token and its parent, shape (n_programs,).
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    arity : ndarray of shape (n_tokens,), int64
-    values : ndarray of shape (n_operators + 1, n_tokens), float64
-        The value of each token under each parent; the parents are the operators, then the root.
-
-    Returns
-    -------
-    ndarray of shape (n_programs,), float64
+    `values` has the shape (n_operators + 1, n_tokens); the parents are the operators, then the root.
     """
     sums = np.zeros(len(lengths))
     _add_values(tokens, lengths, arity, values, sums)

@@ -29,21 +29,15 @@ class Draws(NamedTuple):
 
 @compiled()
 def draw_tokens(logits, active, t, draws, grammar, state, inputs, finished):
-    """Draw the next token of every unfinished active program, and write all results in place.
+    """Draw the token at position `t` of every unfinished active program, and write all results in place.
 
     Parameters
     ----------
     logits : ndarray of shape (n_active, n_tokens), float32
-        Logits of the decoder; constraints and the soft length prior are added here.
+        Logits of the decoder, without constraints and the soft length prior.
     active : ndarray of shape (n_active,), int64
-        Indices of the programs to which the rows of `logits` belong.
-    t : int
-        Position of the token.
-    draws : Draws
-        All programs. They receive the token at position `t`, and its log-probability is added to theirs.
-    grammar : Grammar
-    state : ndarray of 4 uint64
-        State of the random number generator; advanced.
+        Indices of the programs, in `draws`, to which the rows of `logits` belong.
+    t, draws, grammar, state
     inputs : ndarray of shape (3, n_active), int64
         Receives the decoder's inputs of the next step: the token drawn, and the parent and the sibling of the
         token after it. A token that does not exist is `n_tokens`, and so are all three of a finished program.

@@ -34,15 +34,7 @@ _LEAST_OF_PART = 500
 
 
 class FewerColumns:
-    """Finder of formulas in the tables of fewer columns that follow from symmetries.
-
-    Parameters
-    ----------
-    search_in : callable
-        ``search_in(data, symmetries)`` searches for the law of `data`, a `DataSet`, and returns its front.
-    budget : Budget
-        The budget of these searches.
-    """
+    """Finder of formulas in the tables of fewer columns that follow from symmetries, by searches in these."""
 
     def __init__(self, search_in: SearchIn, budget: Budget) -> None:
         self._search_in, self._budget = search_in, budget
@@ -100,7 +92,7 @@ def _is_exact(terms: Sequence[Term], problem: Problem) -> bool:
     if not terms:
         return False
     programs = population_of(problem.library, terms)
-    programs = programs[np.flatnonzero(problem.valid.whole(programs))]
+    programs = programs[problem.valid.whole(programs)]
     return bool(programs.nmse(problem.data).min(initial=np.inf) <= problem.tolerance)
 
 
@@ -118,10 +110,7 @@ def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet |
 
 
 def lifted(trees: Iterable[Tree], reduction: Reduction, library: Library) -> list[Term]:
-    """Return the distinct formulas of a table of fewer columns as programs of all columns.
-
-    Formulas that the library cannot write are left out.
-    """
+    """Return formulas of a table of fewer columns that the library can write as programs of all columns."""
     terms = list[Term]()
     for tree in trees:
         whole = reduction.lifted(tree)

@@ -9,15 +9,14 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import blas, lapack
 
-# Prior variance of the mean and of the slopes, in variances of the target. It is large, so that linear trends
-# are not penalised.
+# Prior variance of mean and slopes, in variances of the target: large, so that linear trends cost little.
 LINEAR = 100.0
 #: Variances of the noise that are tried, in variances of the target.
 NOISE = (1e-10, 1e-6, 1e-3, 1e-1)
 # Length scales that are tried, in root mean square distances of the rows from their mean.
 _LENGTHS = (1.5, 3.0, 6.0, 12.0)
-# Length scales that are tried near a known one, relative to it.
-_NEAR = (0.5, 1.0, 2.0)
+#: Length scales that are tried near a known one, relative to it.
+NEAR = (0.5, 1.0, 2.0)
 # Variances of the noise that are tried near a known one, relative to it.
 _NEAR_NOISE = (1e-3, 1.0, 1e3)
 # Smallest relevance of a column, relative to the column in which the function is most curved.
@@ -26,41 +25,19 @@ _LEAST_RELEVANCE = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """The mean of a Gaussian process given a table; see `fit_surrogate`.
+    """The mean of a Gaussian process given a table; see `fit_surrogate`."""
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n_rows, n_columns)
-        The columns, standardised to a mean of 0 and a variance of 1.
-    spread : ndarray of shape (n_columns,)
-        Standard deviations of the columns.
-    middle, size : float
-        Mean and standard deviation of the target.
-    groups : tuple of ndarray
-        The columns of each squared exponential.
-    relevance : ndarray of shape (n_columns,)
-        Factors of the columns in distances.
-    error : float
-        Root mean square of the leave-one-out errors, in standard deviations of the target.
-    length, noise : float
-        Length scale, and variance of the noise in variances of the target.
-    kernels : tuple of ndarray of shape (n_rows, n_rows)
-        The squared exponential of each group.
-    weights : ndarray of shape (n_rows,)
-        Coefficients of the covariances with the rows in the posterior mean.
-    """
-
-    Z: np.ndarray
-    spread: np.ndarray
-    middle: float
-    size: float
-    groups: tuple[np.ndarray, ...]
-    relevance: np.ndarray
-    error: float
-    length: float
-    noise: float
-    kernels: tuple[np.ndarray, ...]
-    weights: np.ndarray
+    Z: np.ndarray  # (n_rows, n_columns), columns standardised to a mean of 0 and a variance of 1
+    spread: np.ndarray  # (n_columns,), standard deviations of the columns
+    middle: float  # mean of the target
+    size: float  # standard deviation of the target
+    groups: tuple[np.ndarray, ...]  # the columns of each squared exponential
+    relevance: np.ndarray  # (n_columns,), factors of the columns in distances
+    error: float  # root mean square of the leave-one-out errors, in standard deviations of the target
+    length: float  # length scale
+    noise: float  # variance of the noise, in variances of the target
+    kernels: tuple[np.ndarray, ...]  # (n_rows, n_rows), the squared exponential of each group
+    weights: np.ndarray  # (n_rows,), coefficients of the covariances with the rows in the posterior mean
 
     @property
     def followed(self) -> float:
@@ -70,7 +47,11 @@ class Surrogate:
     @cached_property
     def gradient(self) -> np.ndarray:
         """The gradient of the target at the rows, shape (n_rows, n_columns)."""
-        return self._slopes * (self.size / self.spread)
+        slopes = np.empty_like(self.Z)  # of the standardised target, by the standardised columns
+        for group, weighted in zip(self.groups, self._weighted):
+            Z = self.Z[:, group]
+            slopes[:, group] = (weighted @ Z - Z * weighted.sum(axis=1)[:, None]) * self._bends(group)
+        return (slopes + self._line) * (self.size / self.spread)
 
     @cached_property
     def parts(self) -> np.ndarray:
@@ -82,17 +63,10 @@ class Surrogate:
         return self.size * np.array([part - part.mean() for part in parts])
 
     def on_grid(self, group: np.ndarray) -> np.ndarray:
-        """Return the function where a group of columns has the values of one row, and the others of another.
+        """Return the function where some columns have the values of one row, and the others of another.
 
-        Parameters
-        ----------
-        group : ndarray of int
-            Some columns of a surrogate without groups.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_rows)
-            The first index is the row of the group, the second the row of the other columns.
+        The surrogate must be one without groups. The first index of the result, (n_rows, n_rows), is the row
+        of the given columns.
         """
         others = np.setdiff1d(np.arange(self.Z.shape[1]), group)
         scaled = self.Z * np.sqrt(self._bends(self.groups[0]))
@@ -110,15 +84,6 @@ class Surrogate:
         """Slopes of the linear trend."""
         return LINEAR * (self.Z.T @ self.weights)
 
-    @cached_property
-    def _slopes(self) -> np.ndarray:
-        """The gradient of the standardised target by the standardised columns."""
-        slopes = np.empty_like(self.Z)
-        for group, weighted in zip(self.groups, self._weighted):
-            Z = self.Z[:, group]
-            slopes[:, group] = (weighted @ Z - Z * weighted.sum(axis=1)[:, None]) * self._bends(group)
-        return slopes + self._line
-
     def _bends(self, group: np.ndarray) -> np.ndarray:
         """Return the second derivatives, without the sign, of the exponent of a group's kernel."""
         return self.relevance[group] ** 2 / (len(group) * self.length**2)
@@ -130,27 +95,13 @@ def fit_surrogate(
     near: Surrogate | None = None,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> Surrogate | None:
-    """Return the Gaussian process with the smallest leave-one-out error.
+    """Return the Gaussian process with the smallest leave-one-out error, None if none can be fitted.
 
-    The kernel is the sum of a squared exponential with a length scale for each column and a linear kernel.
-
-    Parameters
-    ----------
-    U : ndarray of shape (n_rows, n_columns)
-        Columns, none of which is constant.
-    target : ndarray of shape (n_rows,)
-        The target, which is not constant.
-    near : Surrogate, optional
-        The surrogate of a similar table. Length scales and noise are tried near its own.
-    groups : sequence of sequence of int, optional
-        Groups of the columns, each of which has a squared exponential of its own, so that the process is a
-        sum of functions of the groups (Duvenaud, Nickisch and Rasmussen, 2011). By default all columns are
-        one group.
-
-    Returns
-    -------
-    Surrogate or None
-        None if no covariance can be factorised.
+    The kernel is the sum of a squared exponential with a length scale for each column and a linear kernel. No
+    column of `U`, (n_rows, n_columns), and no target is constant. With the surrogate of a similar table
+    (`near`), length scales and noise are tried near its own. Each group of columns has a squared exponential
+    of its own, so that the process is a sum of functions of the groups (Duvenaud, Nickisch and Rasmussen,
+    2011); by default all columns are one group.
 
     References
     ----------
@@ -160,7 +111,7 @@ def fit_surrogate(
     together = (np.arange(n_columns),) if groups is None else tuple(map(np.asarray, groups))
     lengths, noises = list(_LENGTHS), list(NOISE)
     if near is not None:
-        lengths = [near.length * ratio for ratio in _NEAR]
+        lengths = [near.length * ratio for ratio in NEAR]
         noises = sorted({float(np.clip(near.noise * r, NOISE[0], NOISE[-1])) for r in _NEAR_NOISE})
     alike = _best(U, target, np.ones(n_columns), together, lengths, noises)
     if alike is None:
@@ -168,7 +119,7 @@ def fit_surrogate(
     slopes = alike.gradient * alike.spread
     bends = np.sqrt(np.mean((slopes - slopes.mean(axis=0)) ** 2, axis=0))
     relevance = np.maximum(bends / max(bends.max(), 1e-300), _LEAST_RELEVANCE)
-    lengths = [alike.length * ratio for ratio in _NEAR]
+    lengths = [alike.length * ratio for ratio in NEAR]
     own = _best(U, target, relevance / np.sqrt(np.mean(relevance**2)), together, lengths, noises)
     return alike if own is None or alike.error < own.error else own
 
@@ -205,10 +156,7 @@ def _best(
 
 
 def left_out(kernel: np.ndarray, values: np.ndarray, noise: float) -> tuple[float, np.ndarray, float] | None:
-    """Return the leave-one-out error of a process, a factor of its covariance and its degrees of freedom.
-
-    It returns None if the covariance, the kernel plus the variance of the noise, cannot be factorised.
-    """
+    """Return the leave-one-out error, a factor of the covariance and the degrees of freedom, if any."""
     covariance = kernel.copy()
     covariance.flat[:: len(values) + 1] += noise
     factor, failed = lapack.dpotrf(covariance.T, lower=1, overwrite_a=1)

@@ -24,8 +24,7 @@ SearchIn = Callable[[DataSet, bool], Population]
 
 # Most combinations of formulas for the parts.
 _MOST_TOGETHER = 100
-# Smallest NMSE of a part that counts, as a share of the squared error of the separation. Below it the values
-# of the part are not exact.
+# Smallest NMSE of a part that counts, in squared errors of the separation, to which its values are exact.
 _INEXACT = 0.3
 # Most evaluations of the search for a part. Common forms often end it at once.
 _MOST_EVALUATIONS = 200_000
@@ -34,10 +33,7 @@ _COUNTED = (1.0, 0.25, 0.0625)
 
 
 def search_parts(separation: Separation, search_in: SearchIn, budget: Budget) -> list[Tree]:
-    """Return sums or products of the formulas found for the parts, in columns of the separated table.
-
-    Every search receives the same share of the budget.
-    """
+    """Return sums or products of the formulas that searches with equal budgets find for the parts."""
     n_parts = len(separation.groups)
     n_kept = max(int(_MOST_TOGETHER ** (1.0 / n_parts) + 1e-9), 2)
     X, found = separation.reduction.X[separation.rows], list[list[Tree]]()

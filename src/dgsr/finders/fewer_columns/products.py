@@ -13,14 +13,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from dgsr.finders.fewer_columns.gaussian_process import LINEAR, NOISE, Surrogate, left_out, squared_distances
+from dgsr.finders.fewer_columns.gaussian_process import (
+    LINEAR,
+    NEAR,
+    NOISE,
+    Surrogate,
+    left_out,
+    squared_distances,
+)
 
 # Number of times that each factor is fitted.
 _TURNS = 4
 # Length scales that are tried in the first fit, relative to the length scale of the surrogate.
 _LENGTHS = (0.5, 1.0, 2.0, 4.0)
-# Length scales that are tried in later fits, relative to the previous best one.
-_NEAR = (0.5, 1.0, 2.0)
 # Variances of the noise that are tried in later fits, relative to the previous best one.
 _NEAR_NOISE = (1e-2, 1.0)
 # Power iterations for the largest singular value of a matrix.
@@ -28,42 +33,21 @@ _STEPS = 12
 
 
 class Parts(NamedTuple):
-    """Functions of groups of columns whose sum or product is the target.
+    """Functions of groups of columns whose sum or product is the target, with errors in its deviations."""
 
-    Parameters
-    ----------
-    parts : ndarray of shape (n_groups, n_rows)
-        The functions at the rows, each up to an additive constant, or up to a factor for products.
-    constant : float
-        The number that is added to the sum, or multiplies the product, to give the target.
-    error, followed : float
-        Leave-one-out error, and error of the fit at the rows, in standard deviations of the target.
-    """
-
-    parts: np.ndarray
-    constant: float
-    error: float
-    followed: float
+    parts: np.ndarray  # (n_groups, n_rows), each up to a constant, or up to a factor for products
+    constant: float  # it is added to the sum, or multiplies the product, to give the target
+    error: float  # leave-one-out error
+    followed: float  # root mean square of the residuals
 
 
 def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[int]]) -> Parts | None:
     """Return smooth functions of groups of columns whose product has the smallest leave-one-out error.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        The target.
-    surrogate : Surrogate
-        The surrogate of the target without groups. The factors start from the functions of each group whose
-        product is nearest to it on the grid of the rows.
-    groups : sequence of sequence of int
-        The columns of each factor.
-
-    Returns
-    -------
-    Parts or None
-        None if a covariance cannot be factorised. The error is the mean of the errors of the factors in their
-        last fits, each corrected for the degrees of freedom of the other factors.
+    The factors start from the functions of each group whose product is nearest, on the grid of the rows, to
+    the surrogate of the target `y` without groups. The error is the mean of the errors of the factors in
+    their last fits, each corrected for the degrees of freedom of the other factors. The result is None if a
+    covariance cannot be factorised.
     """
     n_rows, scale = len(y), float(np.sqrt(np.mean(y**2)))
     parts = [_normal(nearest_product(surrogate.on_grid(np.asarray(group)))[0]) for group in groups]
@@ -87,7 +71,7 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
                 return None
             errors[i], factor, n_free[i], kernel, (length, noise) = best
             parts[i] = _normal(kernel @ (others * lapack.dpotrs(factor, y / scale, lower=1)[0]))
-            tried[i] = [(length * a, max(noise * b, NOISE[0])) for a in _NEAR for b in _NEAR_NOISE]
+            tried[i] = [(length * a, max(noise * b, NOISE[0])) for a in NEAR for b in _NEAR_NOISE]
     product = np.prod(parts, axis=0)
     # The error of a factor does not include the degrees of freedom of the other factors.
     whole = [own * n_rows / max(n_rows - sum(n_free) + free, 1.0) for own, free in zip(errors, n_free)]
@@ -101,15 +85,6 @@ def nearest_product(grid: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the left singular vector times the largest singular value, and the square of this value.
 
     Power iteration converges at once if a matrix is nearly of rank one; otherwise it gives a lower bound.
-
-    Parameters
-    ----------
-    grid : ndarray of shape (n_rows, n_columns)
-
-    Returns
-    -------
-    vector : ndarray of shape (n_rows,)
-    square : float
     """
     right = grid[np.abs(grid).sum(axis=1).argmax()]
     for _ in range(_STEPS):

@@ -7,9 +7,8 @@ are tried; the sum or product of processes of these groups must then predict lef
 
 References
 ----------
-Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test whether a law separates with a
-neural network; Duvenaud, Nickisch and Rasmussen, Advances in Neural Information Processing Systems 24, 2011,
-for sums of processes.
+Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman); Duvenaud, Nickisch and Rasmussen,
+Advances in Neural Information Processing Systems 24, 2011 (sums of processes).
 """
 
 from __future__ import annotations
@@ -23,61 +22,34 @@ import numpy as np
 from dgsr.finders.fewer_columns.gaussian_process import fit_surrogate
 from dgsr.finders.fewer_columns.products import Parts, fit_product, nearest_product
 from dgsr.finders.fewer_columns.tables import Reduction, listed
-from dgsr.finders.fewer_columns.views import View
+from dgsr.finders.fewer_columns.views import NEGLIGIBLE, SMALL, TIMES_LARGE, View
+from dgsr.finders.finder import Deadline, never
 
 # Largest leave-one-out error of a separation, in standard deviations of y.
 _LARGEST_ERROR = 0.3
-# Error that is accepted for any groups, in standard deviations of y.
-_NEGLIGIBLE = 1e-5
-# Leave-one-out error, in standard deviations of y, above which residuals must show that it is due to noise.
+# Leave-one-out error, in standard deviations of y, above which residuals must show that it is due to noise:
+# their ratio to the error must have at least this size.
 _LARGEST_UNRESOLVED = 0.03
-# Smallest ratio of the residuals and the leave-one-out error in this case.
 _LEAST_FOLLOWED = 0.3
 # Largest ratio of the errors of finer and coarser groups, if the error of the finer ones is small.
 _TIMES_SMALL = 3.0
-# Limit below which an error is small, in standard deviations of y.
-_SMALL = 3e-3
-# Largest ratio of the errors of finer and coarser groups, or of groups and all columns together, if the error
-# is not small.
-_TIMES_LARGE = 1.02
-# Largest ratio of the errors of groups and of all columns together, if the rows are too sparse for the
-# function of all columns.
+# Largest ratio of the errors of groups and of all columns, if the rows are too sparse for all columns.
 _TIMES_UNRESOLVED = 0.45
-# Most columns of which all groups are compared.
-_ALL_GROUPS = 6
-# Most columns of a group in tables of more columns.
-_FEW_COLUMNS = 2
+# Most columns of which all groups are compared, and most columns of a group in wider tables.
+_ALL_GROUPS, _FEW_COLUMNS = 6, 2
 # Most splits that are tried.
 _MOST_TRIED = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """A table whose target is a sum or a product of functions of different columns.
+    """A table whose target is a sum or a product of functions of different columns."""
 
-    Parameters
-    ----------
-    reduction : Reduction
-        The table.
-    groups : tuple of tuple of int
-        The columns of each function.
-    is_product : bool
-        Whether the functions are multiplied instead of added.
-    rows : ndarray of shape (n_rows,), int
-        The rows of the table from which the separation was found.
-    parts : ndarray of shape (n_groups, n_rows)
-        The functions at these rows, each up to an additive constant, or up to a factor for products.
-    constant : float
-        The number that is added to the sum, or multiplies the product, to give the target.
-    error : float
-        Leave-one-out error, in standard deviations of the target.
-    """
-
-    reduction: Reduction
-    groups: tuple[tuple[int, ...], ...]
+    reduction: Reduction  # the table
+    groups: tuple[tuple[int, ...], ...]  # the columns of each function
     is_product: bool
-    rows: np.ndarray
-    parts: np.ndarray
+    rows: np.ndarray  # (n_rows,), the rows of the table from which the separation was found
+    parts: np.ndarray  # (n_groups, n_rows), see `Parts`
     constant: float
     error: float
 
@@ -88,29 +60,18 @@ class Separation:
         return f"{whole} is " + (", times " if self.is_product else ", plus ").join(functions)
 
 
-def separation_of(
-    reduction: Reduction, rows: np.ndarray, is_over: Callable[[], bool] = lambda: False
-) -> Separation | None:
-    """Return the sum or product with the smallest leave-one-out error, None if all columns do better.
-
-    Parameters
-    ----------
-    reduction : Reduction
-    rows : ndarray of shape (n_rows,), int
-        The rows to use.
-    is_over : callable
-        A function that returns whether to stop, which is called before each step.
-    """
+def separation_of(reduction: Reduction, rows: np.ndarray, is_over: Deadline = never) -> Separation | None:
+    """Return the sum or product with the smallest leave-one-out error, None if all columns do better."""
     fitted = [None if is_over() else View.of(reduction, rows, (target,)) for target in (False, True)]
     views = [view for view in fitted if view is not None]
     if reduction.X.shape[1] < 2 or not views:
         return None
     together = min(views, key=lambda each: each.error_of_y)
     error = together.error_of_y
-    times = 1.0 if error < _SMALL else _TIMES_LARGE
+    times = 1.0 if error < SMALL else TIMES_LARGE
     if not _is_resolved(error, together.as_error_of_y(together.surrogate.followed)):
         times = _TIMES_UNRESOLVED
-    limit = min(max(times * error, _NEGLIGIBLE), _LARGEST_ERROR)
+    limit = min(max(times * error, NEGLIGIBLE), _LARGEST_ERROR)
     found = []
     for each in views:
         lacking = _lacking(each, is_over)
@@ -124,7 +85,7 @@ def separation_of(
 
 
 def _separated(
-    view: View, kind: _Kind, splits: Sequence[_Group], limit: float, is_over: Callable[[], bool]
+    view: View, kind: _Kind, splits: Sequence[_Group], limit: float, is_over: Deadline
 ) -> tuple[tuple[_Group, ...], Parts] | None:
     """Return the finest groups that splits produce within a limit of the error, and their functions."""
     groups: tuple[_Group, ...] = (tuple(range(view.columns.shape[1])),)
@@ -137,12 +98,12 @@ def _separated(
         parts = kind(view, finer)
         if parts is not None and parts.error <= limit and _is_resolved(parts.error, parts.followed):
             groups, best = finer, parts
-            times = _TIMES_SMALL if parts.error < _SMALL else _TIMES_LARGE
-            limit = min(limit, max(times * parts.error, _NEGLIGIBLE))
+            times = _TIMES_SMALL if parts.error < SMALL else TIMES_LARGE
+            limit = min(limit, max(times * parts.error, NEGLIGIBLE))
     return None if best is None else (groups, best)
 
 
-def _lacking(view: View, is_over: Callable[[], bool]) -> dict[_Group, tuple[float, float]]:
+def _lacking(view: View, is_over: Deadline) -> dict[_Group, tuple[float, float]]:
     """Return how far the target is from a sum, and from a product, of functions of each group and the others.
 
     Both deviations are shares of the variance on the grid where the group and the other columns have the

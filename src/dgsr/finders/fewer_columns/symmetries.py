@@ -1,21 +1,19 @@
 """Symmetries of a table: combinations of columns on which the target depends, and factors of the target.
 
-The gradient of a smooth function through the rows (module ``gaussian_process``) shows which changes of the
-columns leave the target unchanged. If y does not change when two columns change by the same amount, it
-depends on their difference. If scaling some columns multiplies y by a power of the scale, y is a product of
-powers times a function of fewer groups of columns, as in the pi theorem, but no units are needed. Each such
-step removes a column, and is accepted only if the smooth function of the new columns predicts left-out rows
-as well.
+They follow from the gradient of a smooth function through the rows (module ``gaussian_process``). If y does
+not change when two columns change by the same amount, it depends on their difference. If scaling some columns
+multiplies y by a power of the scale, y is a product of powers times a function of fewer groups of columns, as
+in the pi theorem, but no units are needed. Each such step removes a column, and is accepted only if the
+smooth function of the new columns predicts left-out rows as well.
 
 References
 ----------
-Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test symmetries with a neural
-network; Buckingham, Physical Review 4, 345, 1914.
+Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman); Buckingham, Phys. Rev. 4, 345, 1914.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -28,7 +26,8 @@ from threadpoolctl import threadpool_limits
 from dgsr.data import idle_columns
 from dgsr.finders.fewer_columns.separation import Separation, separation_of
 from dgsr.finders.fewer_columns.tables import TARGET, Reduction, scaled, whole_table, with_sum, without
-from dgsr.finders.fewer_columns.views import Logarithms, View
+from dgsr.finders.fewer_columns.views import NEGLIGIBLE, SMALL, TIMES_LARGE, Logarithms, View
+from dgsr.finders.finder import Deadline, never
 
 #: Fewest columns of a table that is examined.
 FEWEST_COLUMNS = 2
@@ -36,10 +35,8 @@ FEWEST_COLUMNS = 2
 MOST_COLUMNS = 12
 #: Fewest rows for each column.
 ROWS_PER_COLUMN = 5
-# Most rows from which combinations of columns are found. The time rises with their third power.
-_MOST_ROWS = 400
-# Most rows from which sums and products are found. A Gaussian process of 200 rows takes a fifth of a second.
-_MOST_SEPARATED = 200
+# Most rows for combinations of columns, and for sums and products. The time rises with their third power.
+_MOST_ROWS, _MOST_SEPARATED = 400, 200
 # Smallest entry of a column in the unit vector of a scaling symmetry.
 _LEAST_SHARE = 0.02
 # Smallest effect of scaling a column, relative to the scaling of the target or of the column with the largest
@@ -57,20 +54,11 @@ _MOST_TRIED = 8
 _DENOMINATORS = (1, 2, 3, 4)
 # Error of the smooth function below which exponents may be fractions; with larger ones they are integers.
 _ERROR_OF_FRACTIONS = 1e-2
-# Largest ratio of the errors after and before a step, if the error before it is small. Steps without a
-# symmetry raise the error more.
+# Largest ratio of the errors after and before a step, if that before is small; others raise it more.
 _TIMES_SMALL = 1.5
-# Limit below which an error is small.
-_SMALL = 3e-3
-# Largest ratio of the errors after and before a step, if the error is not small.
-_TIMES_LARGE = 1.02
-# Error that is accepted after any step.
-_NEGLIGIBLE = 1e-5
-# Largest ratio of the errors after and before a step, if the error before it is moderate and the one after it
-# is at most `_TIMES_LARGE` times the error with all columns.
-_TIMES_AT_MOST = 3.0
-# Limit below which an error is moderate.
+# Error below which it may grow by a factor, up to `TIMES_LARGE` times the error with all columns.
 _MODERATE = 3e-2
+_TIMES_AT_MOST = 3.0
 # Largest variance of the noise, as a share of the variance of the target, with which a table is exact.
 _NO_NOISE = 1e-6
 # Smallest absolute value of a column that divides others, relative to its largest one.
@@ -82,15 +70,14 @@ def find_symmetries(
 ) -> list[str]:
     """Find combinations of columns on which a target depends, its factors, and whether it separates.
 
-    The only assumption is that the formula is smooth; no units are needed. The function takes half a second
-    for 200 rows, and some seconds for 400 rows of a dozen columns.
+    The only assumption is that the formula is smooth; no units are needed. This takes half a second for 200
+    rows, and some seconds for 400 rows of a dozen columns.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
         From 2 to 12 columns, with at least 5 rows for each, else the list is empty. Constant columns and
-        copies of others are left out and do not count. Of more rows, a random sample of 400 is used, and of
-        200 for sums and products.
+        copies of others do not count. At most 400 random rows are used, and 200 for sums and products.
     y : array-like of shape (n_rows,)
     feature_names : sequence of str, optional
         By default the names of a data frame, else x1 and so on.
@@ -102,8 +89,7 @@ def find_symmetries(
     list of str
         At most two statements such as ``"y/(G*m1*m2) depends on x2 - x1 and y2 - y1 alone"``, the second of
         fewer columns; then one such as ``"y is a function of x1, times a function of x2 and x3"`` if the
-        remaining function separates. The list is empty if the rows show no symmetry. All statements hold
-        within the error of the rows.
+        remaining function separates. All statements hold within the error of the rows.
 
     Raises
     ------
@@ -144,35 +130,23 @@ def columns_looked_at(X: np.ndarray) -> list[int]:
     n_rows, n_columns = X.shape
     left_out = idle_columns(X.T, range(n_columns), with_constants=True) if n_rows else ()
     used = [i for i in range(n_columns) if i not in left_out]
-    is_suitable = FEWEST_COLUMNS <= len(used) <= MOST_COLUMNS and n_rows >= ROWS_PER_COLUMN * len(used)
-    return used if is_suitable else []
+    return used if _is_suitable(n_rows, len(used)) else []
 
 
 def reductions_of(
-    X: np.ndarray, y: np.ndarray, names: Sequence[str], is_over: Callable[[], bool] = lambda: False
+    X: np.ndarray, y: np.ndarray, names: Sequence[str], is_over: Deadline = never
 ) -> list[Reduction]:
     """Return tables of fewer columns from which the target is predicted as well as from all columns.
 
-    Parameters
-    ----------
-    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
-    names : sequence of str
-        Names of the columns in trees.
-    is_over : callable
-        A function that returns whether to stop, which is called before each step.
-
-    Returns
-    -------
-    list of Reduction
-        At most two: one after all steps that make formulas shorter (factors, products and differences outside
-        of which their columns do not occur, idle columns), and one after further steps that may make formulas
-        longer.
+    They are at most two: one after all steps that make formulas shorter (factors, products and differences
+    outside of which their columns do not occur, idle columns), and one after further steps that may make
+    formulas longer. The names of the columns are those in trees. The deadline is called before each step.
     """
     rows = _rows_of(X, _MOST_ROWS)
     if not len(rows) or is_over():
         return []
     state = View.of(whole_table(X, y, names), rows)
-    limit = np.inf if state is None else _TIMES_LARGE * state.error
+    limit = np.inf if state is None else TIMES_LARGE * state.error  # for errors that may grow by a factor
     found: list[Reduction] = []
     for shortens in (True, False):
         before = state
@@ -191,20 +165,12 @@ def smallest_separation(
     y: np.ndarray,
     names: Sequence[str],
     reductions: Sequence[Reduction],
-    is_over: Callable[[], bool] = lambda: False,
+    is_over: Deadline = never,
 ) -> Separation | None:
     """Return the separation of the target in the smallest table in which it separates, None if in none.
 
-    Parameters
-    ----------
-    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
-    names : sequence of str
-        Names of the columns in trees.
-    reductions : sequence of Reduction
-        The result of `reductions_of`. The original table is examined only if there are none, because
-        its factors of single columns, for example, are then known.
-    is_over : callable
-        A function that returns whether to stop, which is called before each step.
+    The arguments are those of `reductions_of`, and its result. The original table is examined only if it has
+    no reductions, because its factors of single columns, for example, are then known.
     """
     rows = _rows_of(X, _MOST_SEPARATED)
     tables = reversed(reductions) if reductions else [whole_table(X, y, names)]
@@ -219,13 +185,17 @@ def smallest_separation(
 
 def _rows_of(X: np.ndarray, most: int) -> np.ndarray:
     """Return at most `most` rows of a table, none if its number of rows or columns is not suitable."""
-    n_rows, n_columns = X.shape
-    if not FEWEST_COLUMNS <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns:
+    n_rows = len(X)
+    if not _is_suitable(*X.shape):
         return np.zeros(0, dtype=np.int64)
     if n_rows <= most:
         return np.arange(n_rows)
     # In evenly spaced rows of a grid, two columns may be equal.
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
+
+
+def _is_suitable(n_rows: int, n_columns: int) -> bool:
+    return FEWEST_COLUMNS <= n_columns <= MOST_COLUMNS and n_rows >= ROWS_PER_COLUMN * n_columns
 
 
 class _Step(NamedTuple):
@@ -235,19 +205,14 @@ class _Step(NamedTuple):
     size: int  # number of columns
     broken: float  # violation of the symmetry, 0 if it is exact
     key: str  # unique name of the step
-    taken: Callable[[], Reduction]  # returns the table after the step
+    taken: partial[Reduction]  # returns the table after the step
 
 
-def _following(
-    state: View, rows: np.ndarray, shortens: bool, most: float, is_over: Callable[[], bool]
-) -> View | None:
-    """Return the state after the first acceptable step, None if every step raises the error too much.
-
-    `most` is `_TIMES_LARGE` times the error with all columns.
-    """
+def _following(state: View, rows: np.ndarray, shortens: bool, most: float, is_over: Deadline) -> View | None:
+    """Return the state after the first acceptable step, None if every step raises the error too much."""
     steps = {step.key: step for step in _steps(state, rows) if not (step.lengthens and shortens)}
     error = state.error
-    limit = max((_TIMES_SMALL if error < _SMALL else _TIMES_LARGE) * error, _NEGLIGIBLE)
+    limit = max((_TIMES_SMALL if error < SMALL else TIMES_LARGE) * error, NEGLIGIBLE)
     if error < _MODERATE:
         limit = max(limit, min(_TIMES_AT_MOST * error, most))
     for step in sorted(steps.values(), key=lambda step: step[:3])[:_MOST_TRIED]:
@@ -316,7 +281,7 @@ def _exponents(
     vector: np.ndarray, size: int, X: np.ndarray, error: float
 ) -> tuple[int, tuple[Fraction, ...], Fraction] | None:
     """Return the column that divides the others, the exponents, and the exponent of the target's factor."""
-    best = None
+    found = []
     for pivot in range(size):
         column = X[:, pivot]
         if np.abs(column).min() <= _LEAST_DIVISOR * np.abs(column).max():
@@ -324,19 +289,15 @@ def _exponents(
         ratios = vector / vector[pivot]
         if not np.isfinite(ratios).all():
             continue
-        near = [_nearest(ratio, error) for ratio in ratios]
-        if any(ratio is None for ratio in near):
-            continue
-        rational = [ratio for ratio in near if ratio is not None]
-        if not all(rational[:size]):
+        rational = [near for ratio in ratios if (near := _nearest(ratio, error)) is not None]
+        if len(rational) < len(ratios) or not all(rational[:size]):
             continue
         if not (column > 0.0).all() and any(ratio.denominator > 1 for ratio in rational):
             continue
         cost = sum(abs(ratio) + 2 * (ratio.denominator > 1) for ratio in rational)
-        if best is None or cost < best[0]:
-            factor = rational[size] if len(rational) > size else Fraction(0)
-            best = cost, pivot, tuple(rational[:size]), factor
-    return None if best is None else best[1:]
+        factor = rational[size] if len(rational) > size else Fraction(0)
+        found.append((cost, pivot, tuple(rational[:size]), factor))
+    return min(found)[1:] if found else None
 
 
 def _nearest(ratio: float, error: float) -> Fraction | None:

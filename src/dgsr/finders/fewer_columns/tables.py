@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -19,25 +20,13 @@ Monomial = Mapping[Tree, Fraction]
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A table of fewer columns, and the translation of its formulas to the old columns.
+    """A table of fewer columns, and the translation of its formulas to the old columns."""
 
-    Parameters
-    ----------
-    columns : tuple of Monomial
-        Products of powers of old columns and of their sums and differences.
-    factor : Monomial
-        Divisor of the old target.
-    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
-        The new columns and the new target.
-    is_exact : bool
-        Whether the smooth function through the rows has a negligible variance of the noise.
-    """
-
-    columns: tuple[Monomial, ...]
-    factor: Monomial
-    X: np.ndarray
-    y: np.ndarray
-    is_exact: bool = False
+    columns: tuple[Monomial, ...]  # products of powers of old columns and of their sums and differences
+    factor: Monomial  # divisor of the old target
+    X: np.ndarray  # (n_rows, n_columns), the new columns
+    y: np.ndarray  # (n_rows,), the new target
+    is_exact: bool = False  # whether the smooth function through the rows has a negligible noise
 
     def statement(self, names: Mapping[str, str]) -> str:
         """Return the reduction as a statement about the target, with the names of `written`."""
@@ -84,11 +73,7 @@ def with_sum(reduction: Reduction, i: int, j: int, sign: int) -> Reduction:
 
 
 def scaled(
-    reduction: Reduction,
-    columns: tuple[int, ...],
-    pivot: int,
-    powers: tuple[Fraction, ...],
-    factor: Fraction,
+    reduction: Reduction, columns: tuple[int, ...], pivot: int, powers: tuple[Fraction, ...], factor: Fraction
 ) -> Reduction:
     """Return a table with columns and target divided by powers of one column, which is removed."""
     X, terms, at = reduction.X.copy(), list(reduction.columns), columns[pivot]
@@ -97,15 +82,8 @@ def scaled(
         if i != at:
             X[:, i] *= divisor ** float(-power)
             terms[i] = _times(terms[i], terms[at], -power)
-    return without(
-        Reduction(
-            tuple(terms),
-            _times(reduction.factor, terms[at], factor),
-            X,
-            reduction.y * divisor ** float(-factor),
-        ),
-        at,
-    )
+    whole, y = _times(reduction.factor, terms[at], factor), reduction.y * divisor ** float(-factor)
+    return without(Reduction(tuple(terms), whole, X, y), at)
 
 
 def _times(monomial: Monomial, other: Monomial, power: Fraction) -> Monomial:
@@ -116,14 +94,14 @@ def _times(monomial: Monomial, other: Monomial, power: Fraction) -> Monomial:
 
 def product(monomial: Monomial) -> Tree:
     """Return the tree of a product of powers."""
-    above: Tree = None
-    below: Tree = None
+    above, below = list[Tree](), list[Tree]()
     for atom, power in monomial.items():
         size = abs(power)
         term = atom if size == 1 else ("pow", atom, int(size) if size.denominator == 1 else size)
-        if power > 0:
-            above = term if above is None else ("mul", above, term)
-        else:
-            below = term if below is None else ("mul", below, term)
-    above = 1 if above is None else above
-    return above if below is None else ("div", above, below)
+        (above if power > 0 else below).append(term)
+    whole = _multiplied(above) if above else 1
+    return ("div", whole, _multiplied(below)) if below else whole
+
+
+def _multiplied(trees: Sequence[Tree]) -> Tree:
+    return reduce(lambda a, b: ("mul", a, b), trees)

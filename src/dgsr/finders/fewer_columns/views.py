@@ -11,13 +11,17 @@ import numpy as np
 from dgsr.finders.fewer_columns.gaussian_process import Surrogate, fit_surrogate
 from dgsr.finders.fewer_columns.tables import Reduction
 
+# Leave-one-out error, in standard deviations of y, below which an error is small and may grow more.
+SMALL = 3e-3
+# Largest ratio of the errors after and before a step, or of finer and coarser groups, if they are not small.
+TIMES_LARGE = 1.02
+# Error that is accepted in any case.
+NEGLIGIBLE = 1e-5
 # Largest leave-one-out error of a usable smooth function, in standard deviations of y.
 _LARGEST_ERROR = 0.5
-# Lower bound of the relative violation up to which a symmetry is tried.
-_LEAST_BROKEN = 0.05
-# Upper bound of this violation.
-_MOST_BROKEN = 0.4
-# This violation between the bounds, in errors of the surrogate.
+# Bounds of the relative violation up to which a symmetry is tried; between them it is this many errors of the
+# surrogate.
+_LEAST_BROKEN, _MOST_BROKEN = 0.05, 0.4
 _BROKEN_PER_ERROR = 3.0
 # Smallest standard deviation of a column or of the target, relative to its largest absolute value.
 _LEAST_VARIED = 1e-9
@@ -48,8 +52,7 @@ class View:
     ) -> View | None:
         """Return the view whose smooth function predicts y best, None if none predicts it.
 
-        `as_logarithm` lists whether to take the logarithm of the target, which is only taken if the target
-        has one sign.
+        `as_logarithm` lists whether to try the target or its logarithm, which needs a target of one sign.
         """
         X, y = reduction.X[rows], reduction.y[rows]
         has_sign = bool((y > 0.0).all() or (y < 0.0).all())

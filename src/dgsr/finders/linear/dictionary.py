@@ -11,10 +11,8 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.rewriting.polynomials import exponents_of, products_of
 from dgsr.expressions.trees.trees import Tree
 
-# Highest degree of a term by the number of columns.
-_HIGHEST_DEGREES = {1: 6, 2: 5, 3: 4, 4: 3, 5: 3}
-# Highest degree of a term for any other number of columns.
-_USUAL_DEGREE = 2
+# Highest degree of a term for one column, two and so on; for more columns it is the last one.
+_HIGHEST_DEGREES = (6, 5, 4, 3, 3, 2)
 # Smallest target, as a share of the largest, from which the weights of errors of its square are computed. It
 # bounds the weights of rows whose target is almost 0.
 _SMALLEST = 1e-3
@@ -29,9 +27,7 @@ class Terms(NamedTuple):
     values: np.ndarray  # (n_rows, n_terms)
 
     @classmethod
-    def of(
-        cls, columns: Mapping[Tree, np.ndarray], factors: Sequence[tuple[int, ...]] | None = None
-    ) -> Terms:
+    def of(cls, columns: Mapping[Tree, np.ndarray], factors: Sequence[tuple[int, ...]] = ()) -> Terms:
         """Return the terms of columns, which are given by their trees.
 
         By default these are all products up to a degree; `factors` has the columns of each term instead.
@@ -39,8 +35,7 @@ class Terms(NamedTuple):
         values, n = np.array(list(columns.values())), len(columns)
         sizes = np.abs(values).max(axis=1)
         sizes[sizes == 0.0] = 1.0
-        if factors is None:
-            factors = products_of(n, _HIGHEST_DEGREES.get(n, _USUAL_DEGREE))
+        factors = factors or products_of(n, _HIGHEST_DEGREES[min(n, len(_HIGHEST_DEGREES)) - 1])
         exponents = np.array([exponents_of(of, n) for of in factors])
         scaled = values / sizes[:, None]
         products = np.column_stack([np.prod(scaled[list(of)], axis=0) for of in factors])
@@ -100,13 +95,7 @@ class Target(NamedTuple):
 
 
 def targets_of(y: np.ndarray, weights: np.ndarray, library: Library) -> Iterator[Target]:
-    """Yield y, and y**2 and log|y| if y has one sign and the library has the operator of the inverse.
-
-    Parameters
-    ----------
-    y, weights : ndarray of shape (n_rows,)
-    library : Library
-    """
+    """Yield y, and y**2 and log|y| if y has one sign and the library has the operator of the inverse."""
     signs = np.unique(np.sign(y))
     for inverse, function in _OF_TARGET.items():
         if inverse is not None and (inverse not in library.index or len(signs) > 1):

@@ -19,41 +19,27 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dtrtri
 
-# Reweighted steps of the fit with all terms.
-_FIRST_STEPS = 3
-# Reweighted steps after terms were left out.
-_STEPS = 2
-# Number of terms up to which one term at a time is left out.
-_ONE_BY_ONE = 13
-# Divisor of the number of terms: of n terms above that number, n divided by it are left out at once.
-_LEFT_OUT = 6
+# Reweighted steps of the fit with all terms, and after terms were left out.
+_FIRST_STEPS, _STEPS = 3, 2
+# Up to 13 terms are left out one by one; of more, their number divided by 6 at once.
+_ONE_BY_ONE, _LEFT_OUT = 13, 6
 # Smallest absolute value of a denominator by which residuals are divided, as a share of the median one.
 _SMALLEST = 1e-3
-# Square root of the weight of the sum of squared coefficients, for columns of length 1. This penalty selects
-# one of several exact solutions.
+# Root of the weight of the sum of squared coefficients, which selects one of several exact solutions.
 _RIDGE = 1e-9
 
 
 class RationalFit(NamedTuple):
-    """A fitted quotient of two polynomials.
+    """A fitted quotient of two polynomials."""
 
-    Parameters
-    ----------
-    above, below : ndarray of shape (n_above,) and (n_below,), int
-        Numbers of the terms of numerator and denominator.
-    coefficients : ndarray of shape (n_above + n_below,)
-        Coefficients of the numerator, then those of the denominator.
-    """
-
-    above: np.ndarray
-    below: np.ndarray
-    coefficients: np.ndarray
+    above: np.ndarray  # (n_above,) int, numbers of the terms of the numerator
+    below: np.ndarray  # (n_below,) int, numbers of the terms of the denominator
+    coefficients: np.ndarray  # (n_above + n_below,), those of the numerator first
 
     def values(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the values of numerator and denominator from the values of all terms, (n_rows, n_terms)."""
-        n = len(self.above)
-        above, below = terms[:, self.above], terms[:, self.below]
-        return above @ self.coefficients[:n], below @ self.coefficients[n:]
+        above, below = np.split(self.coefficients, [len(self.above)])
+        return terms[:, self.above] @ above, terms[:, self.below] @ below
 
 
 class _Step(NamedTuple):
@@ -69,12 +55,7 @@ class _Step(NamedTuple):
 
 
 def eliminated(
-    terms: np.ndarray,
-    y: np.ndarray,
-    root: np.ndarray,
-    above: np.ndarray,
-    below: np.ndarray,
-    few: int | None = None,
+    terms: np.ndarray, y: np.ndarray, root: np.ndarray, above: np.ndarray, below: np.ndarray, few: int = 0
 ) -> Iterator[RationalFit]:
     """Yield the fit with all terms, then the fit after each removal of terms, down to two terms.
 
@@ -86,8 +67,8 @@ def eliminated(
         The target, of a size near 1, and the square roots of the weights of the rows.
     above, below : ndarray of int
         Numbers of the terms that are allowed in numerator and denominator.
-    few : int, optional
-        Number of terms that remain after the first removal; by default terms are removed in small steps.
+    few : int
+        Number of terms that remain after the first removal; with 0 terms are removed in small steps.
     """
     denominator, n_steps = np.ones(len(y)), _FIRST_STEPS
     while len(above) > 0 and len(below) > 0:
@@ -110,26 +91,17 @@ def eliminated(
         if n == 2:
             return
         fewer = n - (1 if n <= _ONE_BY_ONE else max(n // _LEFT_OUT, 1))
-        remaining = _most_needed(step, fewer if few is None else min(few, fewer))
-        above, below = (
-            above[remaining[remaining < len(above)]],
-            below[remaining[remaining >= len(above)] - len(above)],
-        )
-        n_steps = _STEPS
+        remaining = _most_needed(step, min(few or n, fewer))
+        is_above, n_steps = remaining < len(above), _STEPS
+        above, below = above[remaining[is_above]], below[remaining[~is_above] - len(above)]
 
 
 def _step(
-    terms: np.ndarray,
-    y: np.ndarray,
-    root: np.ndarray,
-    above: np.ndarray,
-    below: np.ndarray,
-    denominator: np.ndarray,
+    terms: np.ndarray, y: np.ndarray, root: np.ndarray, above: np.ndarray, below: np.ndarray, q0: np.ndarray
 ) -> _Step:
     """Return the fit of one reweighted step."""
     n_rows, n_above, n = len(y), len(above), len(above) + len(below)
-    weights = root / denominator
-    denominators = terms[:, below]
+    weights, denominators = root / q0, terms[:, below]
     # LAPACK is called directly, since the checks of numpy's functions take longer than these small problems.
     design = np.empty((n_rows + n, n), order="F")
     design[:n_rows, :n_above] = terms[:, above] * weights[:, None]

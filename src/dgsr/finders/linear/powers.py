@@ -16,41 +16,32 @@ from dgsr.finders.linear.elimination import eliminated
 
 # Degrees of the numerator and denominator of the quotients by which powers are compared.
 _DEGREES = ((3, 1), (2, 2))
-# Number of terms to which these quotients are also reduced. On noisy data this reveals powers that do not
-# stand out in the fit with all terms.
+# Number of terms to which these quotients are also reduced. Noise hides some powers in fits with all terms.
 _FEW = 6
 # Most columns in which powers are searched for.
 _MOST_COLUMNS = 5
 # Largest ratio of the squared errors with and without a power, in the fits with all terms and with few.
 _LEFT_OVER = (0.3, 1.0)
-# Factor of a column in percent within a factor of growth, 1 + x/100, or of decay, 1 - x/100.
-_PERCENT = 0.01
 # Operators that join 1 and a column to a factor of growth and of decay.
 _FACTORS = ("add", "sub")
 
 
-def bases_of(column: Tree, values: np.ndarray, operators: Sequence[str] = _FACTORS) -> dict[Tree, np.ndarray]:
-    """Return a column, the factor of growth 1 + x and the factor of decay 1 - x, as trees with their values.
+def bases_of(
+    columns: Mapping[Tree, np.ndarray], operators: Sequence[str] = _FACTORS
+) -> dict[Tree, np.ndarray]:
+    """Return columns x, their factors of growth 1 + x and of decay 1 - x, as trees with their values.
 
     Only bases that are positive on all rows are returned. A column that reaches 1 in size is read as percent.
-
-    Parameters
-    ----------
-    column : Tree
-    values : ndarray of shape (n_rows,)
-    operators : sequence of str
-        ``"add"`` for the factor of growth, ``"sub"`` for the factor of decay.
-
-    Returns
-    -------
-    dict of tree to ndarray of shape (n_rows,)
+    The operators are ``"add"`` for the factor of growth and ``"sub"`` for the factor of decay.
     """
-    rate, share = column, values
-    if np.abs(values).max() >= 1.0:
-        rate, share = ("mul", _PERCENT, column), _PERCENT * values
-    bases: dict[Tree, np.ndarray] = {column: values}
-    for operator in operators:
-        bases[operator, 1.0, rate] = 1.0 + share if operator == "add" else 1.0 - share
+    bases: dict[Tree, np.ndarray] = {}
+    for column, values in columns.items():
+        rate, share = column, values
+        if np.abs(values).max() >= 1.0:
+            rate, share = ("mul", 0.01, column), 0.01 * values
+        bases[column] = values
+        for operator in operators:
+            bases[operator, 1.0, rate] = 1.0 + share if operator == "add" else 1.0 - share
     return {tree: own for tree, own in bases.items() if (own > 0.0).all()}
 
 
@@ -62,44 +53,22 @@ def with_logarithms(
     The terms are columns, logarithms of columns and of factors of growth, and products of a column and a
     logarithm. The denominator is 1 or has columns, as in the exponent of K*C**(1/n). Factors of decay, which
     are rare, follow in a second set of terms: together with factors of growth they would be more terms that
-    fit noise.
-
-    Parameters
-    ----------
-    columns : mapping of tree to ndarray of shape (n_rows,)
-    library : Library
-    most : int
-        Most terms of numerator and denominator. If there are more, factors of growth or decay are left out.
-
-    Yields
-    ------
-    terms : Terms
-    kinds : list of tuple of ndarray, int
-        The numbers of the terms of numerator and denominator. The list has no kind with too many terms, and
-        is empty if no base is positive or the library cannot write such powers.
+    fit noise. Where numerator and denominator would have more than `most` terms, factors of growth or decay
+    are left out. A kind has the numbers of the terms of numerator and denominator; there is none if no base
+    is positive or the library cannot write such powers.
     """
-    n = len(columns)
-    plain = _bases_of_all(columns, ())
-    for operator in _FACTORS:
-        bases = _bases_of_all(columns, (operator,))
+    n, plain = len(columns), bases_of(columns, ())
+    for operator in _FACTORS if _can_write(library) else ():
+        bases = bases_of(columns, (operator,))
         # A denominator of 1 and the columns has n + 1 further terms.
         if (n + 1) * (len(bases) + 2) > most:
             bases = plain
-        if operator == "add" or len(bases) > len(plain):
-            yield _of_logarithms(columns, bases, library, most)
-
-
-def _bases_of_all(columns: Mapping[Tree, np.ndarray], operators: Sequence[str]) -> dict[Tree, np.ndarray]:
-    """Return the bases of all columns; see `bases_of`."""
-    return {
-        base: own
-        for column, values in columns.items()
-        for base, own in bases_of(column, values, operators).items()
-    }
+        if bases and (operator == "add" or len(bases) > len(plain)):
+            yield _of_logarithms(columns, bases, most)
 
 
 def _of_logarithms(
-    columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], library: Library, most: int
+    columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], most: int
 ) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the terms with the logarithms of given bases, and the kinds; see `with_logarithms`."""
     n = len(columns)
@@ -108,8 +77,6 @@ def _of_logarithms(
     terms = Terms.of({**columns, **{("log", base): np.log(own) for base, own in bases.items()}}, factors)
     single, every = np.arange(n + len(bases) + 1), np.arange(len(factors))
     kinds = [(single, every[:1]), (every, every[:1]), (every, every[: n + 1])]
-    if not bases or not _can_write(library):
-        kinds = []
     return terms, [kind for kind in kinds if sum(map(len, kind)) <= most]
 
 
@@ -118,28 +85,14 @@ def with_powers(
 ) -> list[Terms]:
     """Return terms with a power of two columns, which replaces its exponent or is added to the columns.
 
-    Parameters
-    ----------
-    columns : mapping of tree to ndarray of shape (n_rows,)
-        From two to five columns, else the list is empty.
-    plain : Terms
-        The terms of the columns alone.
-    library : Library
-    target : Target
-    most : int
-        Most terms of numerator and denominator.
-
-    Returns
-    -------
-    list of Terms
-        At most two: the terms whose quotients fit best with all terms and with few, if they fit better than
-        plain ones.
+    These are at most two: the terms whose quotients fit best with all terms and with few, if they fit better
+    than the terms of the columns alone (`plain`). There are none for other than two to five columns.
     """
     if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
         return []
     found = []
     for of_base, exponent in permutations(columns, 2):
-        for base, values in bases_of(of_base, columns[of_base]).items():
+        for base, values in bases_of({of_base: columns[of_base]}).items():
             power = values ** columns[exponent]
             if np.isfinite(power).all() and np.ptp(power) > 0.0:
                 beside = {("pow", base, exponent): power, **columns}
@@ -160,26 +113,19 @@ def _can_write(library: Library) -> bool:
     return "exp" in library.index and ("pow" in library.index or "log" in library.index)
 
 
-def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
+def _errors(terms: Terms, target: Target, most: int) -> list[float]:
     """Return the smallest squared errors of quotients with all terms of a kind and with few."""
     least, up_to = [np.inf, np.inf], terms.up_to
     for degrees in _DEGREES:
         above, below = (up_to[min(degree, len(up_to) - 1)] for degree in degrees)
-        if len(above) + len(below) <= most:
-            errors = _errors_of(terms, target, above, below)
-            least = [min(pair) for pair in zip(least, errors)]
-    return least[0], least[1]
-
-
-def _errors_of(terms: Terms, target: Target, above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
-    """Return the squared errors of the quotient with all terms and reduced to few."""
-    errors = [np.inf, np.inf]
-    fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
-    for number, fit in enumerate(islice(fits, 2)):
-        numerator, denominator = fit.values(terms.values)
-        residuals = target.root * (numerator / denominator - target.h)
-        errors[number] = float(residuals @ residuals)
-    return errors[0], errors[1]
+        if len(above) + len(below) > most:
+            continue
+        fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
+        for number, fit in enumerate(islice(fits, 2)):
+            numerator, denominator = fit.values(terms.values)
+            residuals = target.root * (numerator / denominator - target.h)
+            least[number] = min(least[number], float(residuals @ residuals))
+    return least
 
 
 def product_of_powers(
@@ -187,19 +133,9 @@ def product_of_powers(
 ) -> Tree | None:
     """Return exp(p/q) as a product of powers, with b**e for exp(e*log(b)).
 
-    Parameters
-    ----------
-    above, below : ndarray of shape (n_terms, n_columns), int
-        Exponents of the columns in the terms of p and in the single term of q.
-    coefficients : ndarray of shape (n_terms,)
-        Coefficients of p; the coefficient of q is 1.
-    columns : sequence of tree
-        The columns, some of which are logarithms.
-
-    Returns
-    -------
-    Tree or None
-        None if q has several terms or a logarithm, or if a term of p has more than one logarithm.
+    `above` and `below`, of shape (n_terms, n_columns), have the exponents of the columns, some of which are
+    logarithms, in the terms of p and q. The coefficients are those of p, and q is one product with the factor
+    1. The result is None if q has several terms or a logarithm, or a term of p more than one logarithm.
     """
     are_logarithms = np.array([isinstance(tree, tuple) and tree[0] == "log" for tree in columns])
     if len(below) > 1 or below[0, are_logarithms].any() or (above[:, are_logarithms].sum(axis=1) > 1).any():

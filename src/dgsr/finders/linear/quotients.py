@@ -2,8 +2,8 @@
 
 h is the identity, the square or the logarithm, whose inverse then appears in the formula. The terms are
 products of columns up to a degree (module ``dictionary``), with a power of two columns (module ``powers``)
-among the factors. Linear algebra determines the terms of the law and their
-coefficients (module ``elimination``). Evolution rarely finds such laws if they have four or more constants.
+among the factors; backward elimination selects them (module ``elimination``). Evolution rarely finds such
+laws if they have four or more constants.
 """
 
 from __future__ import annotations
@@ -25,25 +25,20 @@ from dgsr.finders.linear.elimination import RationalFit, eliminated
 from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers
 from dgsr.finders.terms import columns_of, population_of, term_of
 
-# Most columns of a table that is searched.
-_MOST_COLUMNS = 12
+# Most columns and fewest rows of a table that is searched.
+_MOST_COLUMNS, _FEWEST_ROWS = 12, 8
 # Most rows to which quotients are fitted.
 _MOST_ROWS = 200
-# Most terms of numerator and denominator of a quotient.
-_MOST_TERMS = 60
-# Most terms of the logarithm of a product of powers.
-_MOST_OF_POWERS = 100
+# Most terms of numerator and denominator of a quotient, and of the logarithm of a product of powers.
+_MOST_TERMS, _MOST_OF_POWERS = 60, 100
 # Fewest rows for each term.
 _ROWS_PER_TERM = 2
-# Fewest rows of a table that is searched.
-_FEWEST_ROWS = 8
 # Degrees of numerator and denominator of the quotients that are fitted.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
     (3, 0), (0, 3), (3, 1), (1, 3), (3, 2), (2, 3), (3, 3), (4, 0), (5, 0), (6, 0),
 )  # fmt: skip
-# Best single products of columns that are tried as the numerator, and as the denominator, of a quotient with
-# a polynomial of the second or highest degree.
+# Best single products of columns that are tried as numerator and denominator of a quotient.
 _BEST_PRODUCTS = 2
 # Description length of a term, in bits.
 _BITS_OF_TERM = 12.0
@@ -53,22 +48,17 @@ _LONGEST = 12
 _OF_EACH_KIND = 3
 # Most formulas that are returned.
 _BEST = 12
-# Largest ratio of the residual variance of a kind with all its terms to the smallest one of earlier kinds. A
-# kind above it is discarded before the elimination of terms.
+# Largest ratio of the residual variances of a kind with all its terms and of the best one before it.
 _LEAST_GAIN = 0.9
 # Largest NMSE that is a rounding error.
 _ROUNDING = 1e-24
 # NMSE up to which a fit must be a law to be valid. Twelve terms approximate many functions to 1e-21.
 _NEARLY_EXACT = 1e-16
-# Most terms of an inexact formula, as a share of the effective number of rows that make up the variance.
+# Most terms of an inexact formula, at least two, as a share of the rows that make up the variance.
 _SHARE_OF_ROWS = 0.8
-# Number of terms that is always allowed.
-_FEWEST_TERMS = 2
-# Largest ratio of the squared errors of leave-one-out predictions and of the fit, relative to its typical
-# value (n/(n - k))**2 for n rows and k terms.
+# Largest ratio of the squared leave-one-out errors and residuals, relative to its typical value.
 _MOST_LEFT_OUT = 4.0
-# Relative singular value below which a combination of coefficients has no effect on any row, and smallest
-# difference of 1 and a leverage.
+# Relative singular value that counts as 0, and smallest difference of 1 and a leverage.
 _LOST = 1e-9
 # Smallest factor by which the NMSE of a law grows when it loses a term.
 _CLIFF = 1e12
@@ -94,20 +84,10 @@ class _Candidate(NamedTuple):
 
 
 def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Found:
-    """Find the best quotients of two polynomials of the columns.
+    """Find the best quotients of two polynomials of the columns, in a library with constants.
 
-    Parameters
-    ----------
-    problem : Problem
-        A problem whose library has constants. With more than twelve columns no formula is returned.
-    deadline : callable
-        It is called after each candidate.
-
-    Returns
-    -------
-    Found
-        At most twelve formulas, with the shortest descriptions of formula and residuals; none for fewer than
-        eight rows.
+    At most twelve formulas are found, with the shortest descriptions of formula and residuals; none for more
+    than twelve columns or fewer than eight rows. The deadline is called after each candidate.
     """
     library = problem.library
     usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
@@ -120,7 +100,8 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
         found = list(takewhile(lambda _: not deadline(), _candidates(sample, usable, library)))
         for each in sorted(found, key=lambda each: each.bits):
             best.setdefault(_form(each), each)
-        programs = (term_of(_tree(each), library) for each in best.values() if _has_columns(each))
+        with_columns = (each for each in best.values() if any(map(np.any, _exponents(each))))
+        programs = (term_of(_tree(each), library) for each in with_columns)
         formulas = (each for each in programs if each is not None and np.isfinite(each[1]).all())
         best_formulas = population_of(library, list(islice(formulas, _BEST)))
         return Found(best_formulas, True, CANDIDATES_PER_EVALUATION * len(found))
@@ -168,14 +149,11 @@ def _best(terms: Terms, target: Target, kinds: Iterable[_Kind], sample: DataSet)
 
 
 def _predicts(candidate: _Candidate) -> bool:
-    """Return whether the leave-one-out errors of a fit are nearly as small as its residuals.
-
-    Where a few rows make up most of the variance, twelve terms fit only these rows.
-    """
+    """Return whether the leave-one-out errors of a fit are nearly as small as its residuals."""
     if candidate.nmse <= _ROUNDING:
         return True
     fit, terms, target = candidate.fit, candidate.terms, candidate.target
-    if len(fit.coefficients) > max(_SHARE_OF_ROWS * target.n_varying, _FEWEST_TERMS):
+    if len(fit.coefficients) > max(_SHARE_OF_ROWS * target.n_varying, 2):
         return False
     numerator, denominator = fit.values(terms.values)
     predicted = numerator / denominator
@@ -249,10 +227,6 @@ def _form(candidate: _Candidate) -> tuple:
         for exponents in (of.tolist() for of in _exponents(candidate))
     )
     return candidate.target.inverse, above, below
-
-
-def _has_columns(candidate: _Candidate) -> bool:
-    return any(exponents.any() for exponents in _exponents(candidate))
 
 
 def _exponents(candidate: _Candidate) -> tuple[np.ndarray, np.ndarray]:

@@ -1,10 +1,9 @@
 """An exhaustive search for laws of two terms: h(y) = a f(x) + b g(x) + c, or y = a f(x) g(x).
 
 f and g are among the simplest terms of the columns; h is one of a few functions, whose inverse then appears
-in the formula. Millions of pairs are compared in a fraction of a second, since the share of the variance that
-a pair explains follows from inner products alone. Products are found by sorting the logarithms of the terms.
-Exact laws are recognised at once, and on noisy data the best pairs are on the front until a better formula is
-found. Evolution does not start from them: it would refine near misses of two terms and miss other laws.
+in the formula. The share of the variance that a pair explains follows from inner products alone, and products
+are found by sorting the logarithms of the terms. Evolution does not start from the pairs: it would refine
+near misses of two terms and miss other laws.
 
 References
 ----------
@@ -28,10 +27,8 @@ _MOST_COLUMNS = 60
 _MOST_IN_PAIRS = 1_000
 # Approximate number of terms whose products and quotients are compared.
 _MOST_IN_PRODUCTS = 20_000
-#: Most rows on which terms are compared.
-MOST_ROWS = 200
-#: Fewest rows on which terms are compared.
-FEWEST_ROWS = 6
+# Most and fewest rows on which terms are compared.
+_MOST_ROWS, _FEWEST_ROWS = 200, 6
 # Most terms for which partners in products are examined. Where values repeat, thousands of terms have some.
 _MOST_FIRST = 1_000
 # Best pairs for each h that become programs.
@@ -48,7 +45,7 @@ _LEAST_VARIED = 1e-9
 _SAME = 1e-9
 
 
-class Transform(NamedTuple):
+class _Transform(NamedTuple):
     """A function h of the target, and the program with h(y) = a f + b g + c solved for y."""
 
     forward: Callable[[np.ndarray], np.ndarray]
@@ -57,7 +54,8 @@ class Transform(NamedTuple):
 
     def can_be_written(self, library: Library) -> bool:
         """Return whether a library with add and mul has all operators of the program."""
-        return {*self.outer, *(("sub",) if self.is_even else ())} <= set(library.index)
+        needed = {*self.outer, "sub"} if self.is_even else set(self.outer)
+        return needed <= library.index.keys()
 
     def solved(self, term: Term, factor: float, offset: float, library: Library) -> Term:
         """Return the program of h(y) = factor * term + offset, solved for y up to a scale and an offset."""
@@ -70,13 +68,13 @@ class Transform(NamedTuple):
         return (*outer, index["add"], *tokens, index["const"]), (*constants, offset / factor)
 
 
-#: Functions of the target under which terms are compared.
-TRANSFORMS = (
-    Transform(lambda y: y, (), False),
-    Transform(lambda y: 1.0 / y, ("inv",), False),
-    Transform(lambda y: y**2, ("sqrt",), True),
-    Transform(lambda y: 1.0 / y**2, ("inv", "sqrt"), True),
-    Transform(lambda y: np.sqrt(np.abs(y)), ("square",), False),
+# Functions of the target under which terms are compared.
+_TRANSFORMS = (
+    _Transform(lambda y: y, (), False),
+    _Transform(lambda y: 1.0 / y, ("inv",), False),
+    _Transform(lambda y: y**2, ("sqrt",), True),
+    _Transform(lambda y: 1.0 / y**2, ("inv", "sqrt"), True),
+    _Transform(lambda y: np.sqrt(np.abs(y)), ("square",), False),
 )
 
 
@@ -84,7 +82,7 @@ class _Pairs:
     """All pairs of some terms, with the inner products that comparisons with all targets share."""
 
     def __init__(self, terms: TermPool) -> None:
-        self.terms, self._values, bits = terms
+        self.tokens, self._values, bits = [tokens for tokens, _ in terms.terms], terms.values, terms.bits
         self._units = _units(self._values)
         alike = self._units @ self._units.T
         first, second = np.triu_indices(len(bits), 1)
@@ -117,37 +115,27 @@ class _Pairs:
 
 
 def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
-    """Find the best formulas of two terms, without an outer scale and offset.
+    """Find the best formulas of two terms, without an outer scale and offset, in a library with constants.
 
-    Parameters
-    ----------
-    problem : Problem
-        A problem whose library has constants. Rows of almost no weight are left out, and all others count
-        alike.
-    deadline : callable
-        It is called before each comparison.
-
-    Returns
-    -------
-    Found
-        At most 140 programs, 20 for each function of the target and 20 products; none for fewer than six
-        rows. The candidates are the pairs that were compared.
+    Rows of almost no weight are left out, and all others count alike. At most 140 programs are found, 20 for
+    each function of the target and 20 products; none for fewer than six rows. The candidates are the pairs
+    that were compared. The deadline is called before each comparison.
     """
     library = problem.library
-    problem = problem._replace(data=problem.data.usual_rows(MOST_ROWS))
+    problem = problem._replace(data=problem.data.usual_rows(_MOST_ROWS))
     y, found, n_compared = problem.data.y, list[Term](), 0
-    if len(y) < FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
+    if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= library.index.keys():
         return Found(population_of(library, []), are_whole=False)
     with np.errstate(all="ignore"):
         terms = _terms_of(problem, deadline)
         if not deadline():
             found += _products(terms, y, library)
             pairs = _Pairs(_best_terms(terms, _MOST_IN_PAIRS, y))
-            for transform in TRANSFORMS:
+            for transform in _TRANSFORMS:
                 if transform.can_be_written(library) and not deadline():
                     found += _of_pairs(transform, pairs, y, library)
                     n_compared += len(pairs)
-            if all(name in library.index for name in ("exp", "pow")) and not deadline():
+            if {"exp", "pow"} <= library.index.keys() and not deadline():
                 found += _powers(pairs, y, library)
                 n_compared += len(pairs)
     return Found(population_of(library, list(dict.fromkeys(found))), False, n_compared)
@@ -163,7 +151,7 @@ def _best_terms(terms: TermPool, n: int, y: np.ndarray) -> TermPool:
             shares = np.maximum(shares, (units @ _units(target[None])[0]) ** 2)
     scores = terms.bits + 0.5 * len(y) * np.log2(np.maximum(1.0 - shares, _ROUNDING))
     best = np.union1d(np.arange(n // 2), np.argsort(scores, kind="stable")[: n // 2])
-    return TermPool([terms.tokens[i] for i in best], terms.values[best], terms.bits[best])
+    return terms.chosen(best)
 
 
 def _terms_of(problem: Problem, deadline: Deadline) -> TermPool:
@@ -171,16 +159,19 @@ def _terms_of(problem: Problem, deadline: Deadline) -> TermPool:
     library, y = problem.library, problem.data.y
 
     def pool(tokens: list[tuple[int, ...]]) -> TermPool:
-        return TermPool.of(tokens, problem, _LEAST_VARIED)
+        return TermPool.of([(term, ()) for term in tokens], problem, _LEAST_VARIED).simplest_first()
 
-    columns = _best_terms(pool(columns_of(problem.grammar)), _MOST_COLUMNS, y).tokens
+    def tokens_of(pool: TermPool) -> list[tuple[int, ...]]:
+        return [tokens for tokens, _ in pool.terms]
+
+    columns = tokens_of(_best_terms(pool(columns_of(problem.grammar)), _MOST_COLUMNS, y))
     second = pool([*functions_of(library, columns), *joined(library, columns, columns)])
     if deadline():
         return second
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
-    inner = _best_terms(second, _MOST_IN_PRODUCTS // max(per_term, 1), y).tokens
+    inner = tokens_of(_best_terms(second, _MOST_IN_PRODUCTS // max(per_term, 1), y))
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
-    return pool([*columns, *second.tokens, *third])
+    return pool([*columns, *tokens_of(second), *third])
 
 
 def _units(values: np.ndarray) -> np.ndarray:
@@ -189,12 +180,12 @@ def _units(values: np.ndarray) -> np.ndarray:
     return centred / np.linalg.norm(centred, axis=1, keepdims=True)
 
 
-def _of_pairs(transform: Transform, pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
+def _of_pairs(transform: _Transform, pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
     """Return the programs of the best pairs under one function of the target."""
     add, mul, const = (library.index[name] for name in ("add", "mul", "const"))
     found: list[Term] = []
     for i, j, a, b, c in pairs.best(transform.forward(y)):
-        f, g = pairs.terms[i], pairs.terms[j]
+        f, g = pairs.tokens[i], pairs.tokens[j]
         if transform.is_even and a < 0.0 < b:
             f, g, a, b = g, f, b, a
         found.append(transform.solved(((add, *f, mul, const, *g), (b / a,)), a, c, library))
@@ -212,7 +203,7 @@ def _powers(pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
 
     found: list[Term] = []
     for i, j, a, b, _ in pairs.best(np.log(np.abs(y))):
-        (first, power), (second, other) = factor(pairs.terms[i], a), factor(pairs.terms[j], b)
+        (first, power), (second, other) = factor(pairs.tokens[i], a), factor(pairs.tokens[j], b)
         found.append(((index["mul"], *first, *second), (*power, *other)))
     return found
 
@@ -240,6 +231,6 @@ def _products(terms: TermPool, y: np.ndarray, library: Library) -> list[Term]:
             for j in near[is_same].tolist():
                 pair = numbers[i], numbers[j]
                 one, other = pair if name == "div" else sorted(pair)  # the factors of a product commute
-                tokens = (library.index[name], *terms.tokens[one], *terms.tokens[other])
+                tokens = (library.index[name], *terms.terms[one][0], *terms.terms[other][0])
                 found.append((float(terms.bits[one] + terms.bits[other]), (tokens, ())))
     return [term for _, term in sorted(set(found))[:_BEST_PRODUCTS]]

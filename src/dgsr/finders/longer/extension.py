@@ -3,12 +3,8 @@
 A term t joins a formula at a node v as v + c*t or as v*(b + c*t). To first order this changes the values of
 the formula by its derivative with respect to v, times t or times v*t. Inner products therefore give, for all
 nodes and terms at once, the share of the residuals that each would explain besides the constants of the
-formula. This is orthogonal matching pursuit in the space of tangents. The best extensions are fitted, and the
-one with the shortest description of formula and residuals is extended further.
-
-References
-----------
-Pati, Rezaiifar and Krishnaprasad, 1993 (orthogonal matching pursuit).
+formula: orthogonal matching pursuit in the space of tangents. The best extensions are fitted, and the one
+with the shortest description of formula and residuals is extended further.
 """
 
 from __future__ import annotations
@@ -22,25 +18,16 @@ from dgsr.constants.uncertainty import derivatives
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Deadline, Problem, never
-from dgsr.finders.terms import (
-    Term,
-    TermPool,
-    population_of,
-    simple_terms,
-    sines_of,
-    subprograms,
-    terms_of,
-)
+from dgsr.finders.longer.sums import ROWS_PER_CONSTANT
+from dgsr.finders.terms import Term, TermPool, population_of, simple_terms, sines_of, subprograms, terms_of
 
-# Most terms that are compared.
-_MOST_TERMS = 1_000
-# Values, terms times rows, of the first comparison. With more terms, fewer rows are used.
+# Most terms that are compared, besides the number 1.
+_MOST_TERMS = 999
+# Values, terms times rows, and fewest rows, of the first comparison.
 _MOST_VALUES = 150_000
-# Fewest rows of the first comparison.
 _FEWEST_ROWS = 100
-# Extensions of a step that are compared on all rows.
+# Extensions of a step that are compared on all rows, and that are fitted.
 _N_COMPARED = 300
-# Extensions of a step that are fitted.
 _N_FITTED = 6
 # Most steps for one program.
 _MOST_STEPS = 25
@@ -48,20 +35,14 @@ _MOST_STEPS = 25
 _PATIENCE = 2
 # Most tokens times rows that are evaluated for all programs, in about a quarter of a second.
 _MOST_WORK = 4e8
-# Fewest effective rows for each constant. With as many constants as rows, a formula fits any data exactly.
-_ROWS_PER_CONSTANT = 4
 # Iterations of the fit of all constants together.
 _N_ITERATIONS = 20
 # Step of the central differences, relative to the root mean square of the node.
 _STEP = 1e-5
-# Bits of the tokens and constants that join a term as a summand.
-_BITS_OF_SUMMAND = 12.0
-# Bits of the tokens and constants that join a term as a factor.
-_BITS_OF_FACTOR = 25.0
+# Bits of the tokens and constants that join a term as a summand, and as a factor.
+_BITS_OF_JOINING = (12.0, 25.0)
 # Smallest share of the sum of squares of a tangent that is orthogonal to the tangents of the formula.
 _LEAST_NEW = 1e-6
-# Smallest range of the values of a term, as a share of their largest size.
-_LEAST_VARIED = 1e-5
 
 
 class _Node(NamedTuple):
@@ -77,26 +58,13 @@ def extended(
 ) -> Population:
     """Return programs extended by terms, as long as these shorten the description of the data.
 
-    Parameters
-    ----------
-    programs : Population
-        Programs of a library with ``add``, ``mul`` and ``const``.
-    problem : Problem
-    max_length : int
-        Most tokens of an extended program.
-    deadline : callable
-        It is called before each step.
-
-    Returns
-    -------
-    Population
-        The program after every step that shortens the description, with fitted constants.
+    The library has ``add``, ``mul`` and ``const``. The programs after every step that shortens the
+    description are returned, with fitted constants and at most `max_length` tokens. The deadline is called
+    before each step.
     """
-    extender = Extender(problem, max_length)
-    found: list[Term] = []
-    for program in terms_of(programs):
-        found += _steps(extender, program, _MOST_WORK / len(programs), deadline)
-    return population_of(programs.library, found)
+    extender, most_work = Extender(problem, max_length), _MOST_WORK / max(len(programs), 1)
+    steps = (_steps(extender, program, most_work, deadline) for program in terms_of(programs))
+    return population_of(programs.library, [program for each in steps for program in each])
 
 
 def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadline) -> list[Term]:
@@ -133,64 +101,49 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
 
 
 class Extender:
-    """Selection of the terms that improve a program the most.
-
-    Parameters
-    ----------
-    problem : Problem
-        A problem whose library has ``add``, ``mul`` and ``const``.
-    max_length : int
-        Most tokens of an extended program.
-    """
+    """Selection of the terms that improve a program the most; see `extended` for the parameters."""
 
     def __init__(self, problem: Problem, max_length: int) -> None:
         data, library = problem.data, problem.library
         self.data, self.library, self.max_length = data, library, max_length
-        terms = TermPool.of(simple_terms(library, problem.grammar, _MOST_TERMS - 1), problem, _LEAST_VARIED)
-        values = terms.values / np.abs(terms.values).max(axis=1, keepdims=True)
+        simple = [(term, ()) for term in simple_terms(library, problem.grammar, _MOST_TERMS)]
+        pool = TermPool.of(simple, problem).simplest_first()
         # The first term is the number 1.
-        values = np.vstack([np.ones(len(data.y)), values])
-        self.pool = TermPool([(), *terms.tokens], values, np.concatenate([[0.0], terms.bits]))
+        self._terms = [(), *(tokens for tokens, _ in pool.terms)]
+        values = pool.values / np.abs(pool.values).max(axis=1, keepdims=True)
+        self._values, self._bits = np.vstack([np.ones(len(data.y)), values]), np.append(0.0, pool.bits)
         self._sines = sines_of(library)
-        self._is_turning = np.array([bool(self._sines.intersection(term)) for term in self.pool.tokens])
+        self._is_turning = np.array([bool(self._sines.intersection(term)) for term in self._terms])
         self._root = np.sqrt(data.weights)
-        n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
+        n_rows = max(_MOST_VALUES // len(self._terms), _FEWEST_ROWS)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
 
     @np.errstate(all="ignore")  # terms that overflow are left out
     def candidates(self, program: Term) -> list[Term]:
         """Return at most six extensions with the shortest expected descriptions.
 
-        Parameters
-        ----------
-        program : Term
-            A program that is fitted, or would be with a scale and an offset.
-
-        Returns
-        -------
-        list of Term
-            Programs with the same values, whose new constants have not been fitted.
+        The program must be fitted, or would be with a scale and an offset. The extensions have its values,
+        since their new constants have not been fitted.
         """
-        tokens, pool = program[0], self.pool
-        nodes = self._nodes(tokens)
+        nodes = self._nodes(program[0])
         slopes, values = self._tangents(program, nodes)
         slopes = np.concatenate([slopes, slopes * values]) * self._root
         fitted, target = self._fitted(program), self.data.y * self._root
-        bits = np.array([_BITS_OF_SUMMAND, _BITS_OF_FACTOR]).repeat(len(nodes))[:, None] + pool.bits
+        bits = np.repeat(_BITS_OF_JOINING, len(nodes))[:, None] + self._bits
         bits[np.ix_(np.tile([node.is_turning for node in nodes], 2), self._is_turning)] = np.inf
         is_finite = np.isfinite(slopes).all(axis=1)
         bits[~is_finite], slopes[~is_finite] = np.inf, 0.0
         few = self._few
-        gains = _least_gains(slopes[:, few], pool.values[:, few], target[few], fitted[few])
+        gains = _least_gains(slopes[:, few], self._values[:, few], target[few], fitted[few])
         best = np.argsort(bits - self._saved(gains), axis=None, kind="stable")[:_N_COMPARED]
-        at, term = np.divmod(best[np.isfinite(bits.flat[best])], len(pool.tokens))
-        gains = _gains(slopes[at] * pool.values[term], target, fitted)
+        at, term = np.divmod(best[np.isfinite(bits.flat[best])], len(self._terms))
+        gains = _gains(slopes[at] * self._values[term], target, fitted)
         changes = bits[at, term] - self._saved(gains)
         found = []
         for i in np.argsort(changes, kind="stable")[:_N_FITTED].tolist():
             is_factor, node = at[i] >= len(nodes), nodes[at[i] % len(nodes)]
-            found.append(self._joined(program, node, pool.tokens[term[i]], is_factor))
-        room = self.data.n_independent / _ROWS_PER_CONSTANT
+            found.append(self._joined(program, node, self._terms[term[i]], is_factor))
+        room = self.data.n_independent / ROWS_PER_CONSTANT
         return [term for term in found if len(term[0]) <= self.max_length and len(term[1]) <= room]
 
     def _saved(self, gains: np.ndarray) -> np.ndarray:
@@ -206,10 +159,7 @@ class Extender:
             new, own = ((mul, add, const, mul, const, *term), (1.0, 0.0)) if term else ((mul, const), (1.0,))
         else:
             new, own = ((add, mul, const, *term) if term else (add, const)), (0.0,)
-        return (
-            (*tokens[: node.tokens.start], *new, *tokens[node.tokens.start :]),
-            (*constants[: node.constants.start], *own, *constants[node.constants.start :]),
-        )
+        return _inserted(tokens, new, node.tokens.start), _inserted(constants, own, node.constants.start)
 
     def _nodes(self, tokens: tuple[int, ...]) -> list[_Node]:
         """Return the nodes of a program, in the order of its tokens."""
@@ -230,20 +180,17 @@ class Extender:
         steps = _STEP * np.where(np.isfinite(sizes) & (sizes > 0.0), sizes, 1.0)
         moved = [
             (
-                (*tokens[: n.tokens.start], add, const, *tokens[n.tokens.start :]),
-                (*constants[: n.constants.start], sign * step, *constants[n.constants.start :]),
+                _inserted(tokens, (add, const), node.tokens.start),
+                _inserted(constants, (sign * step,), node.constants.start),
             )
             for sign in (1.0, -1.0)
-            for n, step in zip(nodes, steps.tolist())
+            for node, step in zip(nodes, steps.tolist())
         ]
         above, below = np.split(population_of(self.library, moved).predict(X), 2)
         return (above - below) / (2.0 * steps[:, None]), values
 
     def _fitted(self, program: Term) -> np.ndarray:
-        """Return an orthonormal basis of what a program fits, shape (n_rows, n_fitted).
-
-        It spans the weighted derivatives by the constants, the weighted values, and the weighted number 1.
-        """
+        """Return an orthonormal basis, (n_rows, n_fitted), of weighted derivatives, values and ones."""
         tokens, constants = np.array(program[0]), np.array(program[1])
         groups, columns = [np.array([i]) for i in range(len(constants))], self.data.columns
         own = derivatives(self.library, tokens, constants, groups, columns)
@@ -256,22 +203,7 @@ class Extender:
 
 
 def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-    """Return a lower bound of the share of the squared residuals that each slope times each term explains.
-
-    It is the share that is explained while all constants of the formula stay fixed.
-
-    Parameters
-    ----------
-    slopes : ndarray of shape (n_slopes, n_rows)
-    terms : ndarray of shape (n_terms, n_rows)
-    target : ndarray of shape (n_rows,)
-    fitted : ndarray of shape (n_rows, n_fitted)
-        Columns that the formula fits already.
-
-    Returns
-    -------
-    ndarray of shape (n_slopes, n_terms)
-    """
+    """Return a lower bound of `_gains` of slopes times terms: those with all other constants fixed."""
     residuals, _ = _without(target, fitted)
     explained = ((slopes * residuals) @ terms.T) ** 2
     whole = slopes**2 @ (terms**2).T
@@ -281,16 +213,7 @@ def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitt
 def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
     """Return the share of the squared residuals that each tangent explains besides the fitted columns.
 
-    Parameters
-    ----------
-    tangents : ndarray of shape (n_tangents, n_rows)
-    target : ndarray of shape (n_rows,)
-    fitted : ndarray of shape (n_rows, n_fitted)
-
-    Returns
-    -------
-    ndarray of shape (n_tangents,)
-        The share is 0 for tangents that are nearly combinations of the fitted columns.
+    It is 0 for tangents that are nearly combinations of the fitted columns, (n_rows, n_fitted).
     """
     residuals, basis = _without(target, fitted)
     whole = (tangents**2).sum(axis=1)
@@ -298,6 +221,11 @@ def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.n
     is_new = left > _LEAST_NEW * whole
     explained = np.where(is_new, (tangents @ residuals) ** 2 / np.where(is_new, left, 1.0), 0.0)
     return explained / max(float(residuals @ residuals), 1e-300)
+
+
+def _inserted(items: tuple, new: tuple, at: int) -> tuple:
+    """Return a tuple with new items before those from position `at` on."""
+    return (*items[:at], *new, *items[at:])
 
 
 def _without(target: np.ndarray, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

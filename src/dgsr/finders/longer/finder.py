@@ -11,7 +11,7 @@ from dgsr.data.scored import Scored
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.finders.finder import Deadline, Found, Problem
 from dgsr.finders.longer.extension import extended
-from dgsr.finders.longer.sums import sums_of_terms
+from dgsr.finders.longer.sums import STEPS, sums_of_terms
 from dgsr.pareto import ParetoArchive
 
 # Best programs of the last round whose parts are terms of sums.
@@ -20,8 +20,6 @@ _N_ADDED_UP = 300
 _N_LONGER = 4
 # Most tokens of a longer formula, in units of the largest length of programs.
 _LONGER = 4
-# Iterations of the fit of the constants.
-_STEPS = 30
 
 
 def too_long(
@@ -33,24 +31,16 @@ def too_long(
 ) -> Scored:
     """Return the best programs with more tokens or constants than the archive stores, fitted to the data.
 
-    The arrays have the same width for any number and length of programs.
-
-    Parameters
-    ----------
-    programs : Population
-    archive : ParetoArchive
-    data : DataSet
-    grammar : Grammar
-    others : Scored, optional
-        Programs that this function returned before, with which the new ones compete.
+    They compete with `others`, which this function returned before. The arrays have the same width for any
+    number and length of programs.
     """
     length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
     most = _LONGER * grammar.max_length
     has_room = (programs.lengths <= length) & (programs.is_constant.sum(axis=1) <= n_constants)
-    able = programs[np.flatnonzero(~has_room)].of_width(most, most)
+    able = programs[~has_room].of_width(most, most)
     fitted = Scored(able, np.zeros(0))
     if len(able):
-        nmse = fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse
+        nmse = fit_constants(able, data, scaled=False, n_iterations=STEPS).nmse
         fitted = Scored(able, archive.without_long_exact_fits(able, nmse))
     if others is not None:
         fitted = fitted.and_also(others)
@@ -65,25 +55,17 @@ def too_long(
 class Longer:
     """Finder of sums of parts of found programs, of extensions of the best formulas, and of long programs.
 
-    Parameters
-    ----------
-    archive : ParetoArchive
-        The archive of a search with constants.
-    evolved : Scored
-        The programs of the last round.
-    long : Population
-        Programs with more tokens or constants than the archive stores.
+    The latter have more tokens or constants than the archive of the search stores.
     """
 
     def __init__(self, archive: ParetoArchive, evolved: Scored, long: Population) -> None:
         self._archive, self._evolved, self._long = archive, evolved, long
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
-        """Find at most four formulas, with the shortest descriptions of formula and residuals.
+        """Find at most four formulas, which fit better than all shorter ones, those of the archive included.
 
-        Each fits better than all shorter formulas among them and in the archive. There are none if the
-        archive has an exact program. The problem may have more rows than the search. After the deadline no
-        formula is extended.
+        There are none if the archive has an exact program. The problem may have more rows than the search.
+        After the deadline no formula is extended.
         """
         archive, data = self._archive, problem.data
         found = archive.population()
@@ -98,18 +80,16 @@ class Longer:
         # Both kinds are extended, since a sum may have the shortest description but no useful extension.
         starts = Population.concatenate([shortest(programs, 1) for programs in (found, sums)])
         long = self._long[np.arange(len(self._long))]  # a copy, whose constants are fitted to these data
-        fit_constants(long, data, scaled=False, n_iterations=_STEPS)
-        longer = Population.concatenate([sums, long])
-        if not deadline():
-            further = extended(starts, problem, most, deadline)
-            longer = Population.concatenate([sums, further, long])
-        longer = longer[np.flatnonzero(problem.valid.whole(longer))]
+        fit_constants(long, data, scaled=False, n_iterations=STEPS)
+        further = starts[:0] if deadline() else extended(starts, problem, most, deadline)
+        longer = Population.concatenate([sums, further, long])
+        longer = longer[problem.valid.whole(longer)]
         both = Population.concatenate([found, longer])
         is_shorter = archive.places(both) < archive.places(longer)[:, None]  # (n_longer, n_both)
         nmse = both.nmse(data)
         best = np.where(is_shorter, nmse, np.inf).min(axis=1, initial=np.inf)
         # Few formulas are returned, since finishing a long one takes a tenth of a second.
-        return Found(shortest(longer[np.flatnonzero(nmse[len(found) :] < best)], _N_LONGER), are_whole=True)
+        return Found(shortest(longer[nmse[len(found) :] < best], _N_LONGER), are_whole=True)
 
 
 def by_description(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Sums of terms that a search has found, for data that no short formula fits.
 
 The terms are parts of the last programs of the search, and simple functions of the columns. Orthogonal
-matching pursuit (Pati, Rezaiifar and Krishnaprasad, 1993) selects them one after the other. Each step adds
+matching pursuit (Pati, Rezaiifar and Krishnaprasad, 1993) selects them one after the other: each step adds
 the term that shortens the description of formula and residuals the most.
 """
 
@@ -13,78 +13,54 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.population import Population
-from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Problem
-from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.finders.terms import Term, TermPool, orthogonal, population_of, simple_terms, subprograms, terms_of
 
-# Most values, terms times rows, that are compared.
+# Most values, terms times rows, and most rows, of the comparison.
 _MOST_VALUES = 2_000_000
-# Most rows on which terms are compared.
 _MOST_ROWS = 2_000
 # Most tokens of a term.
 _LONGEST = 12
-# Most simple functions of the columns that are terms.
-_MOST_SIMPLE = 1_000
 # Most terms of a sum.
 _MOST_TERMS = 25
 # Bits of a term besides its own: an addition, a multiplication and a factor of one digit.
 _BITS_OF_TERM = 8.0
-# Fewest effective rows for each constant. With as many constants as rows, a sum fits any data exactly.
-_ROWS_PER_CONSTANT = 4
-# Iterations of the fit of all constants of a sum together.
-_STEPS = 30
+# Fewest effective rows for each constant. With as many constants as rows, a formula fits any data exactly.
+ROWS_PER_CONSTANT = 4
+# Iterations of the fit of all constants together.
+STEPS = 30
 # Successive terms after which the selection ends if none of them shortens the description.
 _PATIENCE = 3
-# Smallest norm of the part of a term that is orthogonal to the selected terms, as a share of the norm of the
-# centred term.
+# Smallest norm of the part of a term that is orthogonal to those selected, relative to the centred term.
 _LEAST_NEW = 1e-3
-# Smallest range of the values of a term, as a share of their largest size. With less, the offset would cancel
-# most of the term.
-_LEAST_VARIED = 1e-5
 
 
 def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: int) -> Population:
     """Return sums of two terms up to as many as shorten the description of the data.
 
-    Parameters
-    ----------
-    programs : sequence of Population
-        Programs of one library with ``add``, ``mul`` and ``const``, whose parts are terms.
-    problem : Problem
-    max_length : int
-        Most tokens of a sum.
-
-    Returns
-    -------
-    Population
-        A sum with fitted constants for each of a few numbers of terms; empty if no two terms shorten it.
+    The library has ``add``, ``mul`` and ``const``, and parts of the programs are terms. There is a sum of at
+    most `max_length` tokens, with fitted constants, for each of a few numbers of terms.
     """
-    data, library = problem.data, programs[0].library
-    simple = [(term, ()) for term in simple_terms(library, problem.grammar, _MOST_SIMPLE)]
-    terms = [*simple, *(part for population in programs for part in _parts(population))]
-    pool = population_of(library, list(dict.fromkeys(terms)))
+    data, library = problem.data, problem.library
+    simple = [(term, ()) for term in simple_terms(library, problem.grammar)]
+    terms = list(dict.fromkeys([*simple, *(part for each in programs for part in _parts(each))]))
     # Terms are compared on a sample of rows, whose effective number also counts in the description.
-    sample = data.evenly_spaced(min(_MOST_ROWS, _MOST_VALUES // len(pool)))
-    root = np.sqrt(sample.weights)
-    with np.errstate(all="ignore"):
-        values = pool.predict(sample.columns.T)
-        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & problem.valid.terms(pool))
-    pool, values = pool[kept], values[kept]
-    largest = np.abs(values).max(axis=1)
-    values /= largest[:, None]
-    bits = structure_bits(pool.library, pool.tokens, pool.lengths)
-    chosen = _pursue(values * root, sample.y * root, root, bits, sample.n_effective)
+    sample = data.evenly_spaced(min(_MOST_ROWS, _MOST_VALUES // len(terms)))
+    pool = TermPool.of(terms, problem._replace(data=sample))
+    root, largest = np.sqrt(sample.weights), np.abs(pool.values).max(axis=1)
+    values, y = pool.values / largest[:, None] * root, sample.y * root
+    chosen = _pursue(values, y, root, pool.bits, sample.n_effective)
     sums = []
     for n in sorted({n for n in (2, 3, 5, 8, 12, 17, len(chosen)) if 2 <= n <= len(chosen)}):
-        design = np.column_stack([values[chosen[:n]].T, np.ones(len(root))]) * root[:, None]
-        factors = np.linalg.lstsq(design, sample.y * root, rcond=None)[0]
+        design = np.column_stack([values[chosen[:n]].T, root])
+        factors = np.linalg.lstsq(design, y, rcond=None)[0]
         factors[:-1] /= largest[chosen[:n]]
-        tokens, constants = _sum(pool, chosen[:n], factors)
-        if len(tokens) <= max_length and _ROWS_PER_CONSTANT * len(constants) <= data.n_independent:
-            sums.append((tuple(tokens), tuple(constants)))
+        tokens, constants = _sum([pool.terms[i] for i in chosen[:n]], factors.tolist(), library.index)
+        if len(tokens) <= max_length and ROWS_PER_CONSTANT * len(constants) <= data.n_independent:
+            sums.append((tokens, constants))
     found = population_of(library, sums)
     if len(found):
-        fit_constants(found, data, scaled=False, n_iterations=_STEPS)
+        fit_constants(found, data, scaled=False, n_iterations=STEPS)
     return found
 
 
@@ -104,21 +80,15 @@ def _parts(programs: Population) -> list[Term]:
 def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarray, n: float) -> list[int]:
     """Return the terms of the sum with the shortest description, in the order of their selection.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_terms, n_rows)
-    y, ones : ndarray of shape (n_rows,)
-        The target, and the constant term of every sum. All values are multiplied by root weights.
-    bits : ndarray of shape (n_terms,)
-    n : float
-        Effective number of rows.
+    The values of the terms, (n_terms, n_rows), the target and the constant term `ones` of every sum are
+    multiplied by root weights. `n` is the effective number of rows.
     """
-    left = _without(values, ones / np.linalg.norm(ones))
+    left = orthogonal(values, ones / np.linalg.norm(ones))
     least = _LEAST_NEW * np.linalg.norm(left, axis=1)
     residuals = y - ones * (ones @ y) / (ones @ ones)
     chosen: list[int] = []
     total, shortest, n_kept = 0.0, 0.0, 0
-    while len(chosen) < min(_MOST_TERMS, len(y) - 2) and len(chosen) < n_kept + _PATIENCE:
+    while len(chosen) < min(_MOST_TERMS, len(y) - 2, n_kept + _PATIENCE):
         norms = np.linalg.norm(left, axis=1)
         is_new = norms > np.maximum(least, 1e-12)
         squares = float(residuals @ residuals)
@@ -129,8 +99,7 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
         changes = np.where(is_new, 0.5 * n * np.log2(shares) + bits + _BITS_OF_TERM, np.inf)
         best = int(np.argmin(changes))
         direction = left[best] / norms[best]
-        residuals = residuals - direction * (direction @ residuals)
-        left = _without(left, direction)
+        residuals, left = orthogonal(residuals, direction), orthogonal(left, direction)
         chosen.append(best)
         total += changes[best]
         if total < shortest:
@@ -138,18 +107,10 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
     return chosen[:n_kept]
 
 
-def _without(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Return rows minus their projections onto a direction of length 1."""
-    return values - np.outer(values @ direction, direction)
-
-
-def _sum(pool: Population, chosen: list[int], factors: np.ndarray) -> tuple[list[int], list[float]]:
-    """Return the tokens and constants of a sum of terms times factors and of an offset."""
-    index = pool.library.index
-    tokens: list[int] = [index["add"]] * len(chosen)
-    constants: list[float] = []
-    for i, factor in zip(chosen, factors):
-        own = pool.tokens[i, : pool.lengths[i]]
-        tokens += [index["mul"], index["const"], *own.tolist()]
-        constants += [float(factor), *pool.constants[i, : np.sum(own == index["const"])].tolist()]
-    return [*tokens, index["const"]], [*constants, float(factors[-1])]
+def _sum(terms: Sequence[Term], factors: Sequence[float], index: dict[str, int]) -> Term:
+    """Return the sum of terms times factors and of an offset, which is the last factor."""
+    tokens, constants = [index["add"]] * len(terms), list[float]()
+    for (own, inner), factor in zip(terms, factors):
+        tokens += [index["mul"], index["const"], *own]
+        constants += [factor, *inner]
+    return (*tokens, index["const"]), (*constants, factors[-1])
