@@ -1,4 +1,4 @@
-"""Twenty parameters, what they group, and what becomes of the names that they had before."""
+"""The parameters, what they group, and what becomes of the names that they had before."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from dgsr import DGSRRegressor, Units, get_library
 from dgsr.estimator.parameters import CONFIG, CONSTRAINTS, flat, grouped
+from dgsr.fitting import demanded
 
 X = np.random.default_rng(0).uniform(1.0, 5.0, (20, 2))
 Y = X[:, 0] * X[:, 1]
@@ -24,8 +25,8 @@ def words_of():
     return {entry.split(" : ")[0]: len(entry.split("\n", 1)[1].split()) for entry in entries}
 
 
-def test_there_are_twenty_parameters_each_with_a_text_that_is_read_at_once():
-    assert len(NAMES) == 20
+def test_there_are_few_parameters_each_with_a_text_that_is_read_at_once():
+    assert len(NAMES) == 21
     assert [*words_of()] == NAMES
     assert {name: n for name, n in words_of().items() if n > 40} == {}
 
@@ -116,3 +117,50 @@ def test_a_name_of_an_earlier_version_says_where_it_stands_now(name, value, mend
 def test_what_a_group_cannot_hold_is_refused_by_name_and_value(parameters, said):
     with pytest.raises(ValueError, match=said):
         DGSRRegressor(**parameters).fit(X, Y)
+
+
+def test_operators_are_named_by_symbols_and_take_the_place_of_a_library():
+    model = DGSRRegressor(operators=["+", "*", "^", "exp"], max_evaluations=200, random_state=0).fit(X, Y)
+    assert set(model.library_.operators) == {"add", "mul", "pow", "exp"}
+    assert model.generator_ == "physics-d16"
+    assert clone(model).get_params()["operators"] == ["+", "*", "^", "exp"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"operators": ["+", "*", "foo"]}, "operators has 'foo', which is unknown; choose from add, "),
+        ({"operators": ["*", "exp"]}, r"operators lacks '\+'"),
+        ({"operators": ["+", "*"], "library": "koza"}, "operators and library are both given"),
+        ({"selection": "best"}, "{'mdl', 'bic', 'score', 'accuracy', 'holdout'}"),
+        ({"loss": "mse"}, "write loss='squared'"),
+    ],
+)
+def test_an_error_about_a_parameter_lists_the_choices_in_order(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        DGSRRegressor(max_evaluations=200, **parameters).fit(X, Y)
+
+
+def test_symbols_are_accepted_where_operators_are_named():
+    constraints = {"forbidden": ["/"], "nested": {"^": {"exp": 0}}}
+    settings = flat(DGSRRegressor(constraints=constraints).get_params())
+    library, found = demanded(settings, get_library("physics", 2), None)
+    assert "div" not in library.operators
+    assert found.nested == (("pow", "exp", 0),)
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"), [("max_evalutions", "did you mean 'max_evaluations'?"), ("niterations", "")]
+)
+def test_an_unknown_parameter_points_to_the_page_on_other_packages(name, mend):
+    with pytest.raises(TypeError) as raised:
+        DGSRRegressor(**{name: 3})
+    assert f"DGSRRegressor has no parameter {name!r}; {mend}" in str(raised.value)
+    assert "Coming from PySR" in str(raised.value)
+
+
+def test_a_fitted_estimator_prints_as_its_formula():
+    model = DGSRRegressor("koza", max_evaluations=200, random_state=0)
+    assert str(model).startswith("DGSRRegressor(")
+    assert str(model.fit(X, Y)) == str(model.expression_) == "x1*x2"
+    assert repr(model).startswith("DGSRRegressor(")

@@ -245,3 +245,20 @@ def test_numbers_that_columns_are_measured_from_do_not_count_as_fitted():
     expected = 50 * np.log(losses) + np.log(50) * np.arange(1, 1 + len(front))
     assert front.select("bic") == np.argmin(expected)
     assert [int(np.count_nonzero(each.standard_errors)) for each in front] == [*range(1, 1 + len(front))]
+
+
+def test_the_chosen_candidate_is_marked_in_text_latex_and_html_and_in_slices():
+    front = front_of((1, 1.0), (3, 0.25), (5, 0.2))
+    front.chosen = 1
+    marked = [line.startswith(">") for line in repr(front).splitlines()[1:]]
+    assert marked == [i == front.chosen for i in range(len(front))]
+    assert front.to_latex().splitlines()[2 + front.chosen].startswith(r"\hline")
+    assert front.to_html().count("bold") == 1
+    assert front[front.chosen :].chosen == 0
+    assert front[: front.chosen].chosen is None
+
+
+def test_a_candidate_prints_as_a_line():
+    (candidate,) = front_of((3, 0.25))
+    line = f"x1  (complexity 3, {candidate.description_length:.1f} bits, loss 0.25, leave-one-out nan)"
+    assert repr(candidate) == line

@@ -261,6 +261,13 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             )
         return X is None
 
+    def __str__(self) -> str:
+        """Return the formula of every output, one on a line; before a fit the parameters."""
+        if not hasattr(self, "expression_"):
+            return repr(self)
+        formulas = self.expression_ if isinstance(self.expression_, list) else [self.expression_]
+        return "\n".join(map(str, formulas))
+
     def _html_repr(self) -> str:
         """Return scikit-learn's diagram of the estimator, after the formula and the front if it is fitted."""
         return f"{self._formulas_html()}{estimator_html_repr(self)}"
@@ -289,7 +296,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             "single",
             self,
             names=type(self).__name__,
-            name_details=str(self),
+            name_details=repr(self),
             name_caption="; ".join(formula.shortened().text for formula in formulas) or None,
         )
 

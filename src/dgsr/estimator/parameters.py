@@ -16,12 +16,20 @@ from typing import Any, ParamSpec
 
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
-from dgsr.expressions.programs.library import Library, library_over
+from dgsr.expressions.programs.library import Library, library_of, library_over
 from dgsr.expressions.trees.trees import MAX_LEVELS
 from dgsr.pareto import SELECTIONS
 from dgsr.search import OBJECTIVES
 
 P = ParamSpec("P")
+
+
+class _Names(StrOptions):
+    """Names that an error lists in their order."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(set(names))
+        self.options = dict.fromkeys(names)
 
 
 class _Range(Interval):
@@ -95,6 +103,10 @@ def flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
     range.
     """
     found = dict(parameters)
+    if (operators := found.pop("operators")) is not None:
+        if found["library"] != "auto":
+            raise ValueError("operators and library are both given; leave out one of them.")
+        found["library"] = library_of(operators)
     constraints, config, units = (found.pop(name) for name in ("constraints", "config", "units"))
     found |= _settings("constraints", constraints, CONSTRAINTS) | _settings("config", config, CONFIG)
     units = Units(units or {}) if units is None or isinstance(units, Mapping) else units
@@ -166,6 +178,13 @@ def naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
         for name, value in parameters.items():
             if (mend := _written_now(name, value)) is not None:
                 raise TypeError(f"DGSRRegressor has no parameter {name!r} any more; write {mend}.")
+            if name not in RULES:
+                similar = difflib.get_close_matches(name, RULES, 1, 0.75)
+                mend = f"did you mean {similar[0]!r}? " if similar else ""
+                raise TypeError(
+                    f"DGSRRegressor has no parameter {name!r}; {mend}The page 'Coming from PySR' "
+                    "of the guide says what PySR's parameters are called here."
+                )
         init(*arguments, **parameters)
 
     return checked
@@ -174,16 +193,17 @@ def naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
 #: What each parameter of the estimator may be, for scikit-learn.
 RULES: dict[str, list[Any]] = {
     "library": [str, Library],
+    "operators": ["array-like", None],
     "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
     "max_evaluations": [_Range(Real, 1, 1e18, closed="both")],  # processes count them in 64 bits
     "max_time": [_Range(Real, 0, 1e9, closed="right"), None],
-    "refine": ["boolean", StrOptions({"auto", *OBJECTIVES})],
+    "refine": ["boolean", _Names("auto", *OBJECTIVES)],
     "look_up": ["boolean"],
-    "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve"), None],
+    "gp": [_Names("compiled", "deap"), HasMethods("evolve"), None],
     # A sum of such programs may have 30 levels more.
     "max_length": [Interval(Integral, 2, MAX_LEVELS - 30, closed="both")],
     "loss": [str, callable],
-    "selection": [StrOptions(set(SELECTIONS))],
+    "selection": [_Names(*SELECTIONS)],
     "constraints": [Mapping, None],
     "units": [Units, Mapping, None],
     "initial_formulas": ["array-like", None],

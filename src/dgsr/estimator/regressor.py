@@ -66,6 +66,8 @@ class DGSRRegressor(FittedRegressor):
     generator : str, path, Generator or None, default="auto"
         The pre-trained network: a name of `dgsr.list_generators`, a folder, or the object. ``"auto"`` takes
         the shipped one that knows most operators; ``"untrained"`` has random weights; None searches without.
+    operators : sequence of str, default=None
+        Operators in the place of a library, such as ``["+", "*", "exp"]``; formulas have fitted constants.
     max_evaluations : int or float, default=2_000_000
         Most equations to evaluate, such as ``1e6``. A thousand candidates that exact search or another
         finder examines count as one; before the rounds a finder is charged a fiftieth of what is left at
@@ -195,6 +197,7 @@ class DGSRRegressor(FittedRegressor):
         library: str | Library = "auto",
         generator: str | Path | Generator | None = "auto",
         *,
+        operators: Sequence[str] | None = None,
         max_evaluations: float = 2_000_000,
         max_time: float | None = None,
         refine: bool | str = "auto",
@@ -215,6 +218,7 @@ class DGSRRegressor(FittedRegressor):
         callback: SearchCallback | None = None,
     ) -> None:
         self.library = library
+        self.operators = operators
         self.generator = generator
         self.max_evaluations = max_evaluations
         self.max_time = max_time
@@ -311,8 +315,8 @@ class DGSRRegressor(FittedRegressor):
     ) -> Self:
         """Search for the formula of one target, of `n_targets` in a fit, with data that have been checked."""
         names = self._feature_names()
-        library = library_over(self.library, X.shape[1])
         settings = flat(self.get_params(deep=False))
+        library = library_over(settings["library"], X.shape[1])
         self.library_, constraints = demanded(settings, library, names)
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)

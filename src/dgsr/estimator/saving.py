@@ -155,10 +155,10 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     if not n_samples > 0.0 <= tolerance:
         raise ValueError(f"its losses are of {n_samples} rows, its tolerance is {tolerance}")
     n_left_off = _entry({"n_left_off": 0, **judged}, "n_left_off", int)  # 0 in earlier versions
-    regressor.pareto_front_ = ParetoFront(candidates, n_samples, tolerance, held_out, n_left_off)
     chosen = _entry(header, "chosen", int)
     if not 0 <= chosen < len(candidates):
         raise ValueError(f"chosen is {chosen}")
+    regressor.pareto_front_ = ParetoFront(candidates, n_samples, tolerance, held_out, n_left_off, chosen)
     regressor.expression_ = candidates[chosen].expression
     if header.get("feature_names_in") is not None:
         names = _names(header["feature_names_in"], regressor.n_features_in_)

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 from dgsr.expressions.programs.constraints import Constraints
-from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.library import SYMBOLS, Library
 from dgsr.expressions.programs.nesting import MOST_NESTED
 
 # Operators that write the scale and the offset of a formula.
@@ -58,8 +58,8 @@ def _limits(nested: Mapping[str, Any], library: Library) -> tuple[tuple[str, str
     """Return the limits of `nested`, in order of their names."""
     found: dict[tuple[str, str], int | None] = {}
     known = {name: name for name in library.operators}
-    for outer, inners in nested.items():
-        _token(outer, f"nested[{outer!r}]", known, "no operator")
+    for name, inners in nested.items():
+        outer = _token(name, f"nested[{name!r}]", known, "no operator")
         if outer in _AROUND and library.has_constants:
             raise ValueError(
                 f"nested has limits below {outer!r}, which writes the scale or the offset of a formula; "
@@ -71,8 +71,8 @@ def _limits(nested: Mapping[str, Any], library: Library) -> tuple[tuple[str, str
             )
         for inner, most in inners.items():
             place = f"nested[{outer!r}][{inner!r}]"
-            _token(inner, place, known, "no operator")
-            found[outer, inner] = None if most is None else _whole(most, place, 0, MOST_NESTED, " or None")
+            pair = outer, _token(inner, place, known, "no operator")
+            found[pair] = None if most is None else _whole(most, place, 0, MOST_NESTED, " or None")
     return tuple((*pair, most) for pair, most in sorted(found.items()))
 
 
@@ -88,6 +88,7 @@ def _token(
     name: str, place: str, known: dict[str, str], kind: str = "neither a column nor an operator"
 ) -> str:
     """Return the token of a name; ValueError if there is none."""
+    name = SYMBOLS.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and name in known:
         return known[name]
     if name == "const":

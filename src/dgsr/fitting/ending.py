@@ -86,7 +86,8 @@ def front_and_choice(
         return None
     # If the rows are too few to hold some out, the formula with the lowest loss is chosen.
     no_rows_held_out = rules.selection == "holdout" and front.held_out is None
-    return front, front[front.select("accuracy" if no_rows_held_out else rules.selection)]
+    front.chosen = front.select("accuracy" if no_rows_held_out else rules.selection)
+    return front, front[front.chosen]
 
 
 def _finished(begun: Begun, rules: Rules, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:

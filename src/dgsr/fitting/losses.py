@@ -27,6 +27,12 @@ from dgsr.expressions.trees.trees import Tree, leaves
 
 #: The losses that have a name and are not written as a formula, such as ``"abs(target - prediction)"``.
 LOSSES = ("auto", "squared", "relative", "absolute", "huber")
+# Names of losses elsewhere.
+_ELSEWHERE = {
+    **dict.fromkeys(("mse", "rmse", "l2", "squared_error", "mean_squared_error"), "squared"),
+    **dict.fromkeys(("mae", "l1", "absolute_error", "mean_absolute_error"), "absolute"),
+    "mape": "relative",
+}
 #: Names of the variables in the formula of a loss, which must have both.
 NAMES = ("target", "prediction")
 #: The loss of `"auto"` where some rows are outliers, whose weights are almost 0.
@@ -228,6 +234,8 @@ def near_neighbours(data: DataSet) -> np.ndarray:
 @lru_cache(maxsize=8)
 def _tree_of(text: str) -> Tree:
     """Return the tree of a loss; ValueError if it cannot be read, or lacks one of its two names."""
+    if text.lower() in _ELSEWHERE:
+        raise ValueError(f"loss={text!r} has another name here; write loss={_ELSEWHERE[text.lower()]!r}.")
     known = f"is neither one of {', '.join(LOSSES)} nor a formula of target and prediction"
     try:
         tree = parse(text, NAMES)

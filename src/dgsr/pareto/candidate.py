@@ -40,6 +40,12 @@ class Candidate(NamedTuple):
     handicap: float = 1.0
     bits: float | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"{self.expression}  (complexity {self.complexity}, {self.description_length:.1f} bits, "
+            f"loss {self.loss:.4g}, leave-one-out {self.leave_one_out:.4g})"
+        )
+
     @property
     def description_length(self) -> float:
         """The bits of the formula; see `dgsr.expressions.formulas.description_length.description_length`."""

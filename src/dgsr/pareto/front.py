@@ -39,6 +39,8 @@ class ParetoFront(Sequence[Candidate]):
         Losses on rows that were held out of the fit, for `select`.
     n_left_off : int
         Number of formulas that were excluded for their behaviour between the rows; see `from_expressions`.
+    chosen : int, optional
+        The candidate that the fit chose, which is marked where the front is printed.
 
     Examples
     --------
@@ -57,10 +59,11 @@ class ParetoFront(Sequence[Candidate]):
         tolerance: float = 0.0,
         held_out: np.ndarray | None = None,
         n_left_off: int = 0,
+        chosen: int | None = None,
     ) -> None:
         self._candidates = tuple(candidates)
         self.n_samples, self.tolerance, self.held_out = n_samples, tolerance, held_out
-        self.n_left_off = n_left_off
+        self.n_left_off, self.chosen = n_left_off, chosen
 
     @classmethod
     def from_expressions(
@@ -132,24 +135,31 @@ class ParetoFront(Sequence[Candidate]):
     def __getitem__(self, index: slice) -> ParetoFront: ...
     def __getitem__(self, index: int | slice) -> Candidate | ParetoFront:
         if isinstance(index, slice):
-            held_out = None if self.held_out is None else self.held_out[index]
-            return ParetoFront(
-                self._candidates[index], self.n_samples, self.tolerance, held_out, self.n_left_off
+            numbers = range(len(self))[index]
+            return self._with(
+                self._candidates[index],
+                None if self.held_out is None else self.held_out[index],
+                next((i for i, number in enumerate(numbers) if number == self.chosen), None),
             )
         return self._candidates[index]
 
+    def _with(
+        self, candidates: Sequence[Candidate], held_out: np.ndarray | None, chosen: int | None
+    ) -> ParetoFront:
+        """Return a front of other candidates of the same fit."""
+        return ParetoFront(candidates, self.n_samples, self.tolerance, held_out, self.n_left_off, chosen)
+
     def __repr__(self) -> str:
-        lines = [f"{'':>3}  {'complexity':>10}  {'bits':>6}  {'loss':>10}  leave-one-out  formula"]
-        lines += [
-            f"{i:>3}  {c.complexity:>10}  {c.description_length:>6.1f}  {c.loss:>10.4g}  "
-            f"{c.leave_one_out:>13.4g}  {c.expression.shortened()}"
-            + (f"  [{c.units_text()}]" if c.units else "")
-            for i, c in enumerate(self)
-        ]
+        lines = [f"{'':>4}  {'complexity':>10}  {'bits':>6}  {'loss':>10}  leave-one-out  formula"]
+        for i, c in enumerate(self):
+            mark, units = ">" if i == self.chosen else " ", f"  [{c.units_text()}]" if c.units else ""
+            numbers = f"{c.description_length:>6.1f}  {c.loss:>10.4g}  {c.leave_one_out:>13.4g}"
+            lines.append(f"{mark}{i:>3}  {c.complexity:>10}  {numbers}  {c.expression.shortened()}{units}")
         return "\n".join(lines)
 
     def to_html(self, chosen: int | None = None) -> str:
-        """Return an HTML table with typeset formulas, in which the candidate `chosen` is marked."""
+        """Return an HTML table with typeset formulas; one candidate is marked, by default the chosen one."""
+        chosen = self.chosen if chosen is None else chosen
         mark, has_units = ' style="font-weight: bold"', any(c.units for c in self)
         rows = "".join(
             f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
@@ -169,7 +179,18 @@ class ParetoFront(Sequence[Candidate]):
     def with_feature_names(self, feature_names: Sequence[str] | None) -> ParetoFront:
         """Return the same front with other names of the variables."""
         named = [c._replace(expression=c.expression.with_feature_names(feature_names)) for c in self]
-        return ParetoFront(named, self.n_samples, self.tolerance, self.held_out, self.n_left_off)
+        return self._with(named, self.held_out, self.chosen)
+
+    def to_latex(self) -> str:
+        """Return a LaTeX table of the candidates, the chosen one between two rules."""
+        rows = [
+            rf"{i} & {c.complexity} & {c.description_length:.1f} & {c.loss:.3g} & ${c.expression.latex}$ \\"
+            for i, c in enumerate(self)
+        ]
+        if self.chosen is not None:
+            rows[self.chosen] = rf"\hline {rows[self.chosen]} \hline"
+        head = r"index & complexity & bits & NMSE & formula \\ \hline"
+        return "\n".join([r"\begin{tabular}{rrrrl}", head, *rows, r"\end{tabular}"])
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a pandas DataFrame, a row for each candidate.

@@ -7,7 +7,7 @@ more, and one generator serves both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from functools import cached_property
@@ -75,6 +75,9 @@ OPERATORS = {
         Token("arccos", 1, 4, Opcode.ARCCOS, 0.05),
     )
 }
+
+#: Operators as people type them.
+SYMBOLS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 
 _KOZA = ("add", "sub", "mul", "div", "exp", "log", "sin", "cos")
 _PHYSICS = (*_KOZA, "sqrt", "square", "cube", "pow", "neg", "inv", "tanh", "abs", "arcsin", "arccos")
@@ -333,6 +336,25 @@ def get_library(name: str, n_variables: int = 1) -> Library:
         raise ValueError(f"library={name!r} is unknown; choose from {', '.join(PRESETS)}.")
     operators, has_constants = PRESETS[name]
     return Library(name, operators, has_constants, n_variables)
+
+
+def library_of(operators: Sequence[str]) -> Library:
+    """Return the library ``"physics"`` with some of its operators, by name or symbol, such as ``"+"``.
+
+    Raises ValueError if a name is unknown, or if addition or multiplication is missing, which write the
+    offset and the scale of a formula.
+    """
+    names = [SYMBOLS.get(name, name) for name in operators]
+    for given, name in zip(operators, names):
+        if name not in OPERATORS:
+            raise ValueError(
+                f"operators has {given!r}, which is unknown; choose from {', '.join(OPERATORS)}, or give a "
+                "Library with an operator of your own."
+            )
+    for name, symbol in (("add", "+"), ("mul", "*")):
+        if name not in names:
+            raise ValueError(f"operators lacks {symbol!r}, without which formulas have no constants; add it.")
+    return get_library("physics").without([name for name in _PHYSICS if name not in names])
 
 
 def library_over(library: str | Library, n_variables: int) -> Library:
