@@ -81,8 +81,7 @@ class DGSRRegressor(FittedRegressor):
         found no more.
     look_up : bool, default=True
         Whether finders look for laws beside evolution: exact search in libraries without constants; in
-        others laws of two terms, common forms, quotients of polynomials, and the fewer columns that
-        symmetries leave.
+        others laws of two terms, common forms, quotients of polynomials, and symmetries.
     gp : {"compiled", "deap"}, object or None, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.search.evolution.Engine`. None evolves nothing: every program is sampled, or random without a
@@ -156,8 +155,7 @@ class DGSRRegressor(FittedRegressor):
         Numbers of the rows that ``"auto"`` left out, from 0 on; `save` does not write them.
     stop_reason_ : str
         ``"exact fit"`` of the rows of the search, ``"max_evaluations"``, ``"max_time"``, ``"callback"``,
-        ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception of the callback or from
-        outside.
+        ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception from outside.
     random_state_ : int or None
         The `random_state` of the fit, or the integer that was drawn in its place; with it the fit can be
         repeated. None if the targets are constant, or in a file of an earlier version.
@@ -261,10 +259,10 @@ class DGSRRegressor(FittedRegressor):
         Returns
         -------
         DGSRRegressor
-            The estimator itself. Ctrl-C ends the search with a warning and the best formulas so far, and the
-            search of the next column of `y` begins; another Ctrl-C ends the finishing of the formulas. If
-            there is no formula yet, KeyboardInterrupt is raised. Any other exception is raised, too, and
-            leaves the estimator fitted with the best formulas so far, unless `y` has several columns.
+            The estimator itself. Ctrl-C ends the search of a column of `y` with a warning and the best
+            formulas so far; another one ends their finishing. If there is no formula yet, KeyboardInterrupt
+            is raised. Any other exception leaves the estimator fitted with the best formulas so far, unless
+            `y` has several columns.
 
         Raises
         ------
