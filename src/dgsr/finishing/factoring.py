@@ -90,18 +90,11 @@ class _Bounded(NamedTuple):
 
 
 class _Atoms:
-    """The subtrees that are the variables when a tree is read as a polynomial.
-
-    Attributes
-    ----------
-    symbols : dict of tree to sympy.Symbol
-    uses : Counter of tree
-        How often each subtree occurs in the polynomial; an occurrence in a power counts at least twice.
-    """
+    """The subtrees that are the variables when a tree is read as a polynomial."""
 
     def __init__(self) -> None:
         self.symbols: dict[Tree, sympy.Symbol] = {}
-        self.uses = Counter[Tree]()
+        self.uses = Counter[Tree]()  # occurrences of each in the polynomial; one in a power counts twice
 
     def polynomial(self, tree: Tree, uses: int = 1) -> _Bounded:
         """Return a tree as a polynomial of the symbols."""
