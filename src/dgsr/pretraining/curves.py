@@ -33,16 +33,8 @@ _PANELS = (
 def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str | None:
     """Return plots of the measured figures against the number of training equations, as one SVG.
 
-    Parameters
-    ----------
-    curves : sequence of dict
-        Points of the curves as in a card; at least one.
-    equations_a_step : int
-
-    Returns
-    -------
-    str or None
-        None without matplotlib. Each line is a group whose id is the key of its figures.
+    `curves` has the points as in a card, at least one. The result is None without matplotlib. Each line is a
+    group whose id is the key of its figures.
     """
     try:
         from matplotlib import rc_context

@@ -29,17 +29,8 @@ class Batch(NamedTuple):
 class Stream(Dataset):
     """Batches by their number. They depend neither on the process that draws them nor on the order.
 
-    Parameters
-    ----------
-    library : Library
-    constraints : Constraints
-    prior : Prior
-    config : PretrainingConfig
-    excluded : Decontamination
-        Functions that must not be drawn.
-    seed : int
-    n_variables : int, optional
-        Most columns of a table that an equation may have; by default all variables of the library.
+    Equations have at most `n_variables` columns of a table, by default all variables of the library, and are
+    none of the functions `excluded`.
     """
 
     def __init__(
