@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dgsr.cli.errors import input_errors
+from dgsr.cli.options import QuietOption
 from dgsr.cli.output import print_line, progress, warnings_as_notes
 
 
@@ -33,7 +34,7 @@ def pretrain(
     n_workers: Annotated[int, typer.Option(min=0, help="Processes that draw data sets in advance.")] = 0,
     random_state: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     resume: Annotated[bool, typer.Option(help="Go on from the last state saved in the folder.")] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Train a generator for a token library."""
     from dgsr.pretraining import pretrain as run

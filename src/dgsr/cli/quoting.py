@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 # Most names that a message lists.
 _MOST_NAMES = 30
-# Most lines that a message lists.
-_MOST_LINES = 5
 # Longest quotation of a name or a cell, in characters.
 _LONGEST_QUOTE = 60
 
@@ -37,7 +35,7 @@ def counted(n: int, one: str, several: str) -> str:
     return f"1 {one} is" if n == 1 else f"{n:,} {several} are"
 
 
-def lines_text(lines: Sequence[int], most: int = _MOST_LINES) -> str:
+def lines_text(lines: Sequence[int], most: int = 5) -> str:
     """Return words for some lines of a file, of which at most `most` are named."""
     named = ", ".join(map(str, lines[:most]))
     more = f" and {len(lines) - most:,} more" if len(lines) > most else ""
