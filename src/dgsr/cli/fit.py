@@ -180,19 +180,11 @@ def fit(
             compile_kernels(has_constants, None if quiet else print_note)
             with progress(quiet, search_line) as show:
                 settings = grouped({"library": library, "max_rows": max_rows, **rules})
-                regressor = DGSRRegressor(
-                    generator=None if generator == "none" else generator,
-                    max_evaluations=max_evaluations,
-                    max_time=max_time,
-                    loss=loss,
-                    selection=selection,
-                    random_state=random_state,
-                    initial_formulas=initial_formula or None,
-                    n_jobs=n_jobs,
-                    checkpoint=checkpoint,
-                    callback=show,
-                    **settings,
-                )
+                settings |= {"generator": None if generator == "none" else generator, "loss": loss}
+                settings |= {"max_evaluations": max_evaluations, "max_time": max_time, "selection": selection}
+                settings |= {"random_state": random_state, "initial_formulas": initial_formula or None}
+                settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint}
+                regressor = DGSRRegressor(callback=show, **settings)
                 regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)
         # A Ctrl-C during printing and writing must not lose the results, so it is only recorded.

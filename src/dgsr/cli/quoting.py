@@ -14,14 +14,9 @@ class TableError(ValueError):
     """The error of a file that is no table of numbers; its message says where, and what to change."""
 
 
-def shortened(text: str) -> str:
-    """Return a text, or its beginning if it is long."""
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
-
-
 def quoted(text: str) -> str:
-    """Return a name or a cell in quotes, shortened."""
-    return repr(shortened(text))
+    """Return a name or a cell in quotes, or its beginning if it is long."""
+    return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…")
 
 
 def listed(names: Sequence[str]) -> str:

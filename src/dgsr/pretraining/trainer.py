@@ -77,7 +77,7 @@ class Trainer:
         self.seed = seed
         self.n_workers = n_workers
         library, constraints = generator.library, generator.constraints
-        self.stream = Stream(library, constraints, prior, config, excluded, seed, n_variables)
+        self.stream = Stream(library, constraints, prior, config, excluded, seed, n_variables or 0)
         self.step = 0
         self.seconds_waited = 0.0
         self._batches: Iterator[Batch] | None = None
