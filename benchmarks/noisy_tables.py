@@ -20,6 +20,7 @@ The program writes one line of JSON for each run, goes on where the file ends, a
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,6 +119,7 @@ def main() -> None:
         own.add_argument("--out", type=Path, help="file of the records")
         own.add_argument("--summary", type=Path, help="file of records to print the summary of")
     arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
     kind = KINDS[arguments.kind]
     kind.summary(read_records(arguments.summary) if arguments.summary else kind.records(arguments))
 

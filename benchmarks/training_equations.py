@@ -49,11 +49,7 @@ from dgsr.generator.checkpoints import CARD, list_generators, load_generator
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.conditioning_gap import draw_validation_set
-from dgsr.pretraining.decontamination import (
-    benchmark_decontamination,
-    problem_skeletons,
-    skeletons_of_orders,
-)
+from dgsr.pretraining.decontamination import benchmark_decontamination, problem_skeletons, skeletons_of_orders
 from dgsr.pretraining.prior import PRIOR_VERSION, Prior
 from dgsr.pretraining.rewriting import rewriting
 from dgsr.pretraining.stream import Stream

@@ -21,16 +21,19 @@ written and of those drawn, by method and noise, and the seconds of all runs.
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from _laws import growth, rational, separable
-from _laws.law import Law, judged
+from _laws.law import Law
 
 from dgsr.benchmarking import METHODS, read_records
-from dgsr.benchmarking.recording import finite, record_all
+from dgsr.benchmarking.fits import timed_fit
+from dgsr.benchmarking.recording import record_all
+from dgsr.problems import Sample
 
 #: The written laws of each set, the function that draws others, and how many of these there are.
 SETS = {
@@ -63,12 +66,13 @@ class Fit(NamedTuple):
         X, others = (rng.uniform(low, high, (n, len(low))) for n in (N_ROWS, N_TEST_ROWS))
         y, truth = self.law.values(X), self.law.values(others)
         y = y + self.noise * y.std() * rng.normal(size=N_ROWS)
-        settings = {"library": "physics", "max_evaluations": MOST_EQUATIONS, "max_length": 30}
-        regressor = METHODS[self.method](**settings, random_state=0, max_time=self.max_time)
-        took, nmse = judged(regressor, X, y, others, truth)
-        bound = max(1e-8, 3.0 * self.law.n_numbers / N_ROWS * self.noise**2)
-        judgement = {"found": bool(nmse < bound), "nmse": finite(nmse), "seconds": round(took, 2)}
-        return {**self.identity(), **judgement, "formula": str(regressor.expression_)}
+        settings = {"max_length": 30, "random_state": 0, "max_time": self.max_time}
+        fit = self.method, METHODS[self.method], Sample(X, y, others, truth)
+        _, entries = timed_fit(*fit, "physics", MOST_EQUATIONS, **settings)
+        bound, nmse = max(1e-8, 3.0 * self.law.n_numbers / N_ROWS * self.noise**2), entries["test_nmse"]
+        judgement = {"found": nmse is not None and nmse < bound, "nmse": nmse}
+        seconds = {"seconds": round(entries["seconds"], 2)}
+        return {**self.identity(), **judgement, **seconds, "formula": entries["formula"]}
 
 
 def laws_of(name: str, n_drawn: int | None, seed: int) -> Iterator[Law]:
@@ -110,6 +114,7 @@ def main() -> None:
     if arguments.summary:
         summary(read_records(arguments.summary))
         return
+    warnings.simplefilter("ignore")
     runs = [
         Fit(law, arguments.method, noise, arguments.max_time)
         for noise in arguments.noise

@@ -1,11 +1,9 @@
-"""A law as a text with ranges of its columns, and how a fit of it is judged."""
+"""A law as a text with ranges of its columns."""
 
 from __future__ import annotations
 
 import re
-import time
-import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,15 +26,3 @@ class Law(NamedTuple):
     def n_numbers(self) -> int:
         """How many numbers it has that are no integers, and a scale."""
         return len(re.findall(r"\d\.\d", self.text)) + 1
-
-
-def judged(
-    regressor: Any, X: np.ndarray, y: np.ndarray, others: np.ndarray, truth: np.ndarray
-) -> tuple[float, float]:
-    """Fit a regressor, and return its seconds and the NMSE of its formula on other rows, without noise."""
-    begun = time.perf_counter()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        regressor.fit(X, y)
-        took = time.perf_counter() - begun
-        return took, float(np.mean((regressor.predict(others) - truth) ** 2) / truth.var())

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _laws.law import judged
 
 from dgsr.benchmarking import METHODS
 from dgsr.benchmarking.drawn import DrawnProblem, draw_problems
-from dgsr.benchmarking.fits import warm_up
-from dgsr.benchmarking.recording import finite
+from dgsr.benchmarking.fits import timed_fit
 from dgsr.benchmarking.recovery import is_found
+from dgsr.problems import Sample
 
 N_ROWS, MOST_EQUATIONS = 100, 10**9
 #: The kinds of tables, and a number that their random draws follow from.
@@ -66,26 +65,26 @@ class Fit:
 
     def record(self) -> dict[str, Any]:
         """Fit; return whether the law is found, which rows are wrong, and which are left out."""
-        warm_up(self.method, "physics", MOST_EQUATIONS, self._regressor)
-        problem, regressor = self.problem, self._regressor(MOST_EQUATIONS)
+        problem = self.problem
         order = np.random.default_rng(problem.number).permutation(len(problem.y))
         (X, others), (truth, judges) = (np.split(part[order], [N_ROWS]) for part in (problem.X, problem.y))
         y, wrong, noise = spoilt(truth, problem, self.kind)
-        took, nmse = judged(regressor, X, y, others, judges)
+        settings = {"max_length": 30, "random_state": 0, "max_time": self.max_time}
+        fit = self.method, self._unfitted, Sample(X, y, others, judges)
+        regressor, entries = timed_fit(*fit, "physics", MOST_EQUATIONS, **settings)
         return {
             **self.identity(),
-            "found": is_found(finite(nmse), noise),
-            "nmse": finite(nmse),
+            "found": is_found(entries["test_nmse"], noise),
+            "nmse": entries["test_nmse"],
             "wrong": wrong.tolist(),
             "left_out": getattr(regressor, "outliers_", np.zeros(0, dtype=int)).tolist(),
-            "seconds": round(took, 2),
-            "formula": str(regressor.expression_),
+            "seconds": round(entries["seconds"], 2),
+            "formula": entries["formula"],
         }
 
-    def _regressor(self, max_evaluations: int) -> Any:
+    def _unfitted(self, **settings: Any) -> Any:
         name, _, loss = self.method.partition(":")
-        limits = {"max_evaluations": max_evaluations, "max_time": self.max_time, "max_length": 30}
-        regressor = METHODS[name](library="physics", random_state=0, **limits)
+        regressor = METHODS[name](**settings)
         return regressor.set_params(loss=loss) if loss else regressor
 
 

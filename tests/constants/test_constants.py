@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bfgs import fit_constants as fitted_by_bfgs
 from scipy.optimize import curve_fit, least_squares
 
-from dgsr.benchmarking import bfgs
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.scaling import written_out
 from dgsr.data.dataset import DataSet
@@ -38,7 +38,7 @@ def unscaled(population, dataset):
     ).nmse
 
 
-FITTERS = pytest.mark.parametrize("fit", [unscaled, bfgs.fit_constants], ids=["compiled", "BFGS"])
+FITTERS = pytest.mark.parametrize("fit", [unscaled, fitted_by_bfgs], ids=["compiled", "BFGS"])
 
 
 def data(target):

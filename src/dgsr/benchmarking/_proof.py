@@ -15,14 +15,8 @@ from dgsr.expressions.trees.syntax import parse
 def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, float, float]]) -> bool:
     """Return whether sympy simplifies the difference to 0, or the difference or ratio to a number.
 
-    Parameters
-    ----------
-    relation : {"equal", "difference", "ratio"}
-    candidate, truth : str
-        Formulas.
-    variables : list of (name, low, high)
-        A variable whose range has no negative numbers becomes a positive symbol, so that sympy can combine
-        logarithms and roots.
+    The `relation` is "equal", "difference" or "ratio". A variable, (name, low, high), whose range has no
+    negative numbers becomes a positive symbol, so that sympy can combine logarithms and roots.
     """
     import sympy
 

@@ -1,11 +1,10 @@
 """Summaries of the runs of a table in the measures of the field, with the problem as the unit.
 
-Seconds and candidates are means over all runs, including those that found nothing. Runs of one problem with
-different seeds are not independent: ten seeds of seven problems are seven observations. So recovery is the
-mean over problems of the share of the seeds that found the law. Its interval is Wilson's, with the number of
-problems as trials and the sum of these shares as successes, and methods are compared by McNemar's exact test
-over problems. Wilson's interval has good coverage for few problems and stays between 0 and 100% where all are
-found. A share of seeds varies no more than a single success, so the interval is conservative.
+Runs of one problem with different seeds are not independent: ten seeds of seven problems are seven
+observations. So recovery is the mean over problems of the share of the seeds that found the law. Its interval
+is Wilson's, with the number of problems as trials and the sum of these shares as successes, which is
+conservative, since a share varies no more than a single success. Methods are compared by McNemar's exact test
+over problems.
 """
 
 from __future__ import annotations
@@ -17,12 +16,9 @@ from typing import Any, NamedTuple
 
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.pairs import mcnemar
-from dgsr.benchmarking.tables import is_success, wilson_interval
+from dgsr.benchmarking.tables import is_success, mean, wilson_interval
 
 Record = Mapping[str, Any]
-
-# NMSE on test rows below which a run is accurate, R2 > 0.999.
-_NMSE_OF_ACCURATE = 1e-3
 
 
 class Summary(NamedTuple):
@@ -63,12 +59,7 @@ class Comparison(NamedTuple):
 def is_accurate(record: Record) -> bool:
     """Return whether R2 of a run is above 0.999 on test rows, the criterion of SRBench."""
     error = record.get("test_nmse")
-    return error is not None and error < _NMSE_OF_ACCURATE
-
-
-def evaluations_to_solution(record: Record) -> int:
-    """Return the equations that a run evaluated, or its whole budget if it did not find the law."""
-    return int(record["evaluations"] if is_success(record) else record["budget"])
+    return error is not None and error < 1e-3
 
 
 def summary(method: str, records: Iterable[Record]) -> Summary:
@@ -78,8 +69,11 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
     shares = [fmean(map(is_success, of_one)) for of_one in problems.values()]
     low, high = wilson_interval(sum(shares), len(shares))
     sizes = [run["complexity"] for run in runs if "complexity" in run]
-    until = [fmean(map(evaluations_to_solution, of_one)) for of_one in problems.values()]
-    of_solved = _mean([each for each, share in zip(until, shares) if share > 0])
+    until = [
+        fmean(run["evaluations"] if is_success(run) else run["budget"] for run in of_one)
+        for of_one in problems.values()
+    ]
+    of_solved = mean([each for each, share in zip(until, shares) if share > 0])
     is_bounded = all(run["budget"] < UNBOUNDED for run in runs)
     return Summary(
         method,
@@ -89,8 +83,8 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
         recovery=100.0 * fmean(shares),
         low=100.0 * low,
         high=100.0 * high,
-        seconds=_mean([run["seconds"] for run in runs if "seconds" in run]),
-        candidates=_mean([_candidates(run) for run in runs if run.get("looks") is not None]),
+        seconds=mean([run["seconds"] for run in runs if "seconds" in run]),
+        candidates=mean([r["evaluations"] + r["looks"] for r in runs if r.get("looks") is not None]),
         evaluations=fmean(until) if is_bounded else None,
         evaluations_of_solved=of_solved if is_bounded else None,
         accuracy=100.0 * fmean(fmean(map(is_accurate, of_one)) for of_one in problems.values()),
@@ -99,13 +93,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
 
 
 def comparisons(runs: Mapping[str, Sequence[Record]]) -> list[Comparison]:
-    """Return the comparison of every two methods with runs of the same problem and seed.
-
-    Parameters
-    ----------
-    runs : mapping of str to sequence of mapping
-        The runs by method.
-    """
+    """Return the comparison of every two methods, whose runs are given, on the same problems and seeds."""
     found = []
     for first, second in combinations(runs, 2):
         ours, theirs = ({(r["problem"], r["seed"]): is_success(r) for r in runs[m]} for m in (first, second))
@@ -124,11 +112,3 @@ def _by_problem(records: Iterable[Record]) -> dict[str, list[Record]]:
     for record in records:
         problems.setdefault(record["problem"], []).append(record)
     return problems
-
-
-def _candidates(run: Record) -> int:
-    return int(run["evaluations"]) + int(run["looks"])
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None

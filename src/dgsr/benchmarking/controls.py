@@ -33,37 +33,20 @@ from dgsr.kernels.pair_counts import pair_counts
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 
-# Number of data sets in the mean encoding of the control ``blind``.
-_N_OTHERS = 32
-# Number of rows of each data set.
-_N_ROWS = 30
-# Most columns for which the length of equations is chosen; longer ones rarely satisfy the constraints.
-_FEW_COLUMNS = 5
-# Number of best simple functions in the control ``features``.
-_N_FEATURES = 25
-
 Control = Callable[[Generator, int, int], Generator]
 
 
 def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
-    """Return the data sets of `n` equations of the prior, whose columns are in random order."""
+    """Return the data sets of `n` equations of the prior, of 30 rows and with columns in random order."""
     library = generator.library.with_variables(n_variables)
-    prior = Prior.default_for(library, min(n_variables, _FEW_COLUMNS))
-    arguments = n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed)
+    # Equations as long as for more columns rarely satisfy the constraints.
+    prior = Prior.default_for(library, min(n_variables, 5))
+    arguments = n, 30, n_variables, library, generator.constraints, new_state(seed)
     return prior.draw(*arguments, in_any_order=True)
 
 
 def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return a copy of a generator, with the same weights, that always reads the same other data set.
-
-    Parameters
-    ----------
-    generator : Generator
-    n_variables : int
-        Number of columns of the data of the search.
-    seed : int
-        Seed of the equation of the prior, and of its data set.
-    """
+    """Return a copy of a generator that always reads the same other data set, drawn by `seed`."""
     other = _others(generator, n_variables, 1, seed)
     twin = copy.copy(generator)
     twin.encode_dataset = lambda X, y, seed=0: generator.encode_dataset(  # type: ignore[method-assign]
@@ -73,8 +56,8 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
 
 
 def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return a copy whose encoder returns its mean over the data sets of other equations."""
-    others = _others(generator, n_variables, _N_OTHERS, seed)
+    """Return a copy whose encoder returns its mean over the data sets of 32 other equations."""
+    others = _others(generator, n_variables, 32, seed)
     encodings = [generator.encode_dataset(X, y).latents[0] for X, y in zip(others.X, others.y, strict=True)]
     mean = Encoding(torch.stack(encodings).mean(0, keepdim=True))
     twin = copy.copy(generator)
@@ -83,7 +66,7 @@ def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
 
 
 def features(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return a copy that samples the simple functions which fit best, without learned weights."""
+    """Return a copy that samples the 25 simple functions which fit best, without learned weights."""
     grammar = generator.grammar(n_variables)
     candidates = _simple_programs(generator.library, n_variables, grammar)
     twin = copy.copy(generator)
@@ -91,7 +74,7 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
 
     def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
         fit = fit_constants(candidates, DataSet.from_arrays(X, y), n_iterations=0)
-        best[:] = [candidates[np.argsort(fit.nmse, kind="stable")[:_N_FEATURES]]]
+        best[:] = [candidates[np.argsort(fit.nmse, kind="stable")[:25]]]
         return generator.encode_dataset(X, y, seed)
 
     def guide_probabilities(encoding: Encoding) -> np.ndarray:
@@ -131,11 +114,7 @@ def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Po
 
 
 #: The controls by name.
-CONTROLS: dict[str, Control] = {
-    "misled": misled,
-    "blind": blind,
-    "features": features,
-}
+CONTROLS: dict[str, Control] = {"misled": misled, "blind": blind, "features": features}
 
 
 class ControlRegressor(DGSRRegressor):

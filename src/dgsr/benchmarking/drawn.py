@@ -25,14 +25,9 @@ PREFIX = "drawn:"
 ROWS = 20, 200
 #: Number of noise-free rows of the test.
 N_TEST = 1_000
-# Numbers of columns of all but the last of 21 consecutive problems, in turn.
-_USUAL_COLUMNS = (1, 2, 3, 4, 5)
-# Number of these problems.
-_N_USUAL = 20
-# Numbers of columns of the last of 21 problems, in turn.
-_MANY_COLUMNS = (6, 7, 8)
-# Smallest variance of y on the rows of the fit, relative to all rows. With less, the rows do not determine
-# the law.
+# Numbers of columns of the first 20 of 21 consecutive problems, and of the last, in turn.
+_USUAL_COLUMNS, _MANY_COLUMNS = (1, 2, 3, 4, 5), (6, 7, 8)
+# Smallest variance of y on the rows of the fit, relative to all rows. With less they do not show the law.
 _LEAST_VARIANCE = 1e-6
 # Parts of the seeds of the noise and of the order of the columns, besides the seed of the set and the number
 # of the problem.
@@ -74,30 +69,20 @@ DRAWN_SETS: dict[str, DrawnSet] = {
 
 @dataclass(frozen=True, eq=False)
 class DrawnProblem:
-    """An equation of a prior, and its data.
+    """An equation of a prior, and its data, which the seed and the number of the set determine.
 
-    Parameters
-    ----------
-    set : str
-        ``"drawn:"`` and a key of `DRAWN_SETS`.
-    seed, number : int
-        Seed of the set and number of the problem, which determine it.
-    truth : Expression
-        The equation; it need not depend on all columns of X. In ``"transformed"`` it lacks the scale and the
-        offset of y, and in some laws the factor of a change of units.
-    X, y : ndarray of shape (n_rows + 1,000, n_columns) and (n_rows + 1,000,)
-        The rows of the fit and of the test, from one distribution and without noise.
-    max_length : int
-        Most tokens of an equation of the prior.
+    The equation need not depend on all columns. In ``"transformed"`` it lacks the scale and the offset of y,
+    and in some laws the factor of a change of units. The rows of the fit and of the test have one
+    distribution and no noise.
     """
 
-    set: str
+    set: str  # "drawn:" and a key of `DRAWN_SETS`
     seed: int
     number: int
     truth: Expression
-    X: np.ndarray
-    y: np.ndarray
-    max_length: int
+    X: np.ndarray  # (n_rows + 1,000, n_columns)
+    y: np.ndarray  # (n_rows + 1,000,)
+    max_length: int  # most tokens of an equation of the prior
 
     @property
     def name(self) -> str:
@@ -119,12 +104,9 @@ class DrawnProblem:
     def sample(self, noise: float = 0.0) -> Sample:
         """Return the data.
 
-        Parameters
-        ----------
-        noise : float
-            Standard deviation of the Gaussian noise on `y_train`, in standard deviations of `y_train`. All
-            levels have the same draws, which depend on the seed of the set and the number of the problem. The
-            test data have no noise.
+        `noise` is the standard deviation of the Gaussian noise on `y_train`, in standard deviations of
+        `y_train`. All levels have the same draws, which depend on the seed of the set and the number of the
+        problem. The test data have no noise.
         """
         n = self.n_rows
         y_train = self.y[:n]
@@ -139,20 +121,9 @@ def draw_problems(
 ) -> list[DrawnProblem]:
     """Draw the first `n` problems of a set.
 
-    Parameters
-    ----------
-    prior_name : str
-        A key of `DRAWN_SETS`.
-    n : int
-    seed : int
-        The seed of the set, from 0 to 2**32 - 1.
-    names : iterable of str, optional
-        Names of some of these problems; all by default.
-
-    Raises
-    ------
-    ValueError
-        If there is no such prior or problem, or the seed or the number is out of its range.
+    `prior_name` is a key of `DRAWN_SETS`, and `seed` that of the set, from 0 to 2**32 - 1; `names` are the
+    names of some of these problems, all by default. ValueError if there is no such prior or problem, or the
+    seed or the number is out of its range.
 
     Notes
     -----
@@ -194,8 +165,7 @@ def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
     library_name, prior_for, constraints, n_columns = DRAWN_SETS[prior_name]
     library = get_library(library_name, n_columns or _n_columns(number))
     prior = replace(prior_for(library), noise=None)
-    low, high = np.log(ROWS)
-    n_rows = round(np.exp(np.random.default_rng((seed, number)).uniform(low, high)))
+    n_rows = round(np.exp(np.random.default_rng((seed, number)).uniform(*np.log(ROWS))))
     state = new_state(seed, number)
     while True:
         drawn = prior.draw(1, n_rows + N_TEST, library.n_variables, library, constraints, state)
@@ -210,7 +180,6 @@ def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
 
 
 def _n_columns(number: int) -> int:
-    cycle, place = divmod(number, _N_USUAL + 1)
-    if place < _N_USUAL:
-        return _USUAL_COLUMNS[place % len(_USUAL_COLUMNS)]
-    return _MANY_COLUMNS[cycle % len(_MANY_COLUMNS)]
+    cycle, place = divmod(number, 21)
+    columns, turn = (_USUAL_COLUMNS, place) if place < 20 else (_MANY_COLUMNS, cycle)
+    return columns[turn % len(columns)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from dgsr.benchmarking.drawn import DrawnProblem
-from dgsr.benchmarking.fits import described, warm_up
+from dgsr.benchmarking.fits import timed_fit
 from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import nmse, record_all
 from dgsr.benchmarking.recovery import has_the_form, is_found
@@ -53,37 +52,22 @@ class _Run(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """Fit the method to the problem's data, and return the record of the run."""
-        warm_up(self.method, self.problem.truth.library.name, self.budget, self._regressor)
-        data = self.problem.sample(self.noise)
-        regressor = self._regressor(self.budget)
-        start = time.perf_counter()
-        regressor.fit(data.X_train, data.y_train)
-        seconds = time.perf_counter() - start
-        error = nmse(data.y_test, regressor.predict(data.X_test))
-        formula = regressor.expression_
+        problem, noise = self.problem, self.noise
+        data = problem.sample(noise)
+        parameters: dict[str, Any] = {"max_length": problem.max_length, "random_state": self.seed}
+        parameters |= {} if self.max_time is None else {"max_time": self.max_time}
+        regressor, entries = timed_fit(
+            self.method, self.make_regressor, data, problem.truth.library.name, self.budget, **parameters
+        )
         front = [nmse(data.y_test, c.expression(data.X_test)) for c in regressor.pareto_front_]
+        form = has_the_form(regressor.expression_, data.X_test, data.y_test, problem.truth.complexity)
         return {
             **self.identity(),
-            "found": is_found(error, self.noise),
-            "on_front": any(is_found(each, self.noise) for each in front),
-            "form": has_the_form(formula, data.X_test, data.y_test, self.problem.truth.complexity),
-            "seconds": seconds,
-            "formula": str(formula),
-            "complexity": formula.complexity,
-            "train_nmse": nmse(data.y_train, regressor.predict(data.X_train)),
-            "test_nmse": error,
-            **described(regressor),
+            "found": is_found(entries["test_nmse"], noise),
+            "on_front": any(is_found(each, noise) for each in front),
+            "form": form,
+            **entries,
         }
-
-    def _regressor(self, max_evaluations: int) -> Any:
-        options = {} if self.max_time is None else {"max_time": self.max_time}
-        return self.make_regressor(
-            library=self.problem.truth.library.name,
-            max_evaluations=max_evaluations,
-            max_length=self.problem.max_length,
-            random_state=self.seed,
-            **options,
-        )
 
 
 def run_drawn(
@@ -105,19 +89,14 @@ def run_drawn(
     ----------
     problems : sequence of DrawnProblem
         The problems, which `draw_problems` returns.
-    methods : sequence of str
-        Keys of `METHODS`.
-    seeds : int or iterable of int
-        The seeds of the methods, or their number n for the seeds 0 to n - 1.
     noise : float
         Standard deviation of the noise on y, in standard deviations of y.
     max_time : float, optional
         Most seconds of a search.
     budget : int, optional
         Most equations that a run evaluates; 2,000,000 by default, or 1,000,000,000 with a `max_time`.
-    n_jobs, out, callback
-        As in `run_set`. Every process makes one short fit of a method, which is not recorded, before the
-        first timed one, so that no time includes compilation.
+    methods, seeds, n_jobs, out, callback
+        As in `run_set`.
     **settings
         `until` and `any_commit`, as in `run_set`.
 
@@ -128,16 +107,14 @@ def run_drawn(
         noise, max_time, budget, library, rows, columns, variables (of the equation), constants, truth,
         truth_length, found (whether the chosen formula is the equation, see
         `dgsr.benchmarking.recovery.is_found`), on_front (whether any formula of the front is), form (whether
-        the chosen formula has the form of the equation, see `dgsr.benchmarking.recovery.has_the_form`),
-        seconds, formula, complexity, train_nmse, test_nmse, the entries of
-        `dgsr.benchmarking.fits.described`, and the `environment`.
+        the chosen one has its form, see `dgsr.benchmarking.recovery.has_the_form`), seconds, formula,
+        complexity, train_nmse, test_nmse, the entries of `dgsr.benchmarking.fits.described`, and the
+        `environment`.
 
     Raises
     ------
-    ValueError
-        If a method is unknown, or runs would be added to a file with runs of another commit.
-    OSError
-        If `out` cannot be written; it is raised before anything is run.
+    ValueError, OSError
+        As `run_set`.
     """
     check_methods(methods)
     if budget is None:

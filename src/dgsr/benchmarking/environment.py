@@ -13,15 +13,11 @@ from dgsr.files.version import __version__
 
 #: Suffix of the commit where the package or its weights were changed after it.
 CHANGED = "-dirty"
-# The folders of a checkout on which runs depend.
-_SOURCES = ("src", "pretrained")
 
 
 @cache
 def environment() -> dict[str, str]:
-    """Return version and commit of dgsr, the versions of its dependencies, and the processor's name.
-
-    The versions of installed peers are included.
+    """Return version and commit of dgsr, versions of dependencies and peers, and the processor's name.
 
     The commit is the last one that changed the package or its weights, so that a commit of results or of
     pages counts as the same state of the search. It is ``"unknown"`` outside of a checkout, and ends in
@@ -47,7 +43,7 @@ def _version(package: str) -> str:
 def _commit(folder: Path) -> str:
     """Return the commit of the sources in a folder, if they are tracked and not merely inside a checkout."""
     tracked = _git(folder, "ls-files", "--error-unmatch", "runner.py")
-    sources = [f":(top){name}" for name in _SOURCES]
+    sources = [f":(top){name}" for name in ("src", "pretrained")]
     last = _git(folder, "log", "-1", "--format=%H", "--", *sources)
     if tracked is None or not last:
         return "unknown"

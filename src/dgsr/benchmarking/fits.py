@@ -1,8 +1,9 @@
-"""Common parts of all runners: the small fit before the first timed one, and the description of a fit."""
+"""Timed fits, and the entries of a record that describe them, for all runners."""
 
 from __future__ import annotations
 
 import hashlib
+import time
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -11,26 +12,52 @@ from typing import Any
 
 import numpy as np
 
-from dgsr.benchmarking.recording import plain
-
-# Most equations that the fit before the first timed one evaluates.
-_WARM_UP = 2_000
+from dgsr.benchmarking.recording import nmse, plain
+from dgsr.problems.problem import Sample
 
 # Pairs of a method and a library with which this process has made such a fit.
 _warm: set[tuple[str, str]] = set()
 
 
+def timed_fit(
+    method: str, make: Callable[..., Any], data: Sample, library: str, budget: int, /, **parameters: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Fit a method to the training rows of a problem; the first call in a process makes a small fit before.
+
+    `make` returns an unfitted regressor as those of `dgsr.benchmarking.METHODS` do, with further
+    `parameters`; `budget` is the number of equations to evaluate.
+
+    Returns
+    -------
+    regressor : object
+        The fitted regressor.
+    entries : dict
+        seconds, formula, complexity, train_nmse, test_nmse, and the entries of `described`.
+    """
+
+    def unfitted(max_evaluations: int) -> Any:
+        return make(library=library, max_evaluations=max_evaluations, **parameters)
+
+    warm_up(method, library, budget, unfitted)
+    regressor = unfitted(budget)
+    start = time.perf_counter()
+    regressor.fit(data.X_train, data.y_train)
+    seconds = time.perf_counter() - start
+    return regressor, {
+        "seconds": seconds,
+        "formula": str(regressor.expression_),
+        "complexity": regressor.expression_.complexity,
+        "train_nmse": nmse(data.y_train, regressor.predict(data.X_train)),
+        "test_nmse": nmse(data.y_test, regressor.predict(data.X_test)),
+        **described(regressor),
+    }
+
+
 def warm_up(method: str, library: str, budget: int, regressor: Callable[[int], Any]) -> None:
     """Make a small fit, so that the time of the first timed fit of this process excludes compilation.
 
-    Parameters
-    ----------
-    method, library : str
-        The small fit is made once in a process for each pair of these.
-    budget : int
-        Most equations of the timed fit.
-    regressor : callable
-        Returns an unfitted regressor, given the most equations to evaluate.
+    It is made once in a process for each pair of a method and a library. `regressor` returns an unfitted
+    regressor, given the most equations to evaluate; `budget` is that number for the timed fit.
     """
     if (method, library) in _warm:
         return
@@ -38,7 +65,7 @@ def warm_up(method: str, library: str, budget: int, regressor: Callable[[int], A
     X = random.uniform(1.0, 3.0, (40, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        regressor(min(budget, _WARM_UP)).fit(X, X[:, 0] + random.normal(size=40))
+        regressor(min(budget, 2_000)).fit(X, X[:, 0] + random.normal(size=40))
     _warm.add((method, library))
 
 

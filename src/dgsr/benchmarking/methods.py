@@ -20,16 +20,15 @@ def _control_regressor(control, **parameters):
     return control_regressor(control, **parameters)
 
 
-def _operon_regressor(**parameters):
-    from dgsr.benchmarking.peers import OperonRegressor
+def _peer(name: str) -> Callable[..., Any]:
+    """Return a function that makes a regressor of the class `name` of `dgsr.benchmarking.peers`."""
 
-    return OperonRegressor(**parameters)
+    def regressor(**parameters):
+        from dgsr.benchmarking import peers
 
+        return getattr(peers, name)(**parameters)
 
-def _gplearn_regressor(**parameters):
-    from dgsr.benchmarking.peers import GplearnRegressor
-
-    return GplearnRegressor(**parameters)
+    return regressor
 
 
 # Parameters of the method `generator`, which the ablations change.
@@ -61,8 +60,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "untrained-alone": partial(_dgsr_regressor, generator="untrained", look_up=False, gp_generations=0),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "exact": partial(_dgsr_regressor, generator=None),
-    "operon": _operon_regressor,
-    "gplearn": _gplearn_regressor,
+    "operon": _peer("OperonRegressor"),
+    "gplearn": _peer("GplearnRegressor"),
 }
 
 #: The package of each peer, under the name by which pip installs it.

@@ -27,16 +27,14 @@ _Runs = dict[str, dict[tuple[Any, ...], Mapping[str, Any]]]
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test.
+    """Return the two-sided p-value of McNemar's exact test, a binomial test of two numbers of successes.
 
-    Parameters
-    ----------
-    only_first, only_second : int
-        Numbers of problems that only the first, and only the second method found.
+    `only_first` and `only_second` are the numbers of problems that only the first, and only the second method
+    found.
 
     References
     ----------
-    McNemar, Psychometrika 12, 1947; the exact form is a binomial test of the two numbers.
+    McNemar, Psychometrika 12, 1947.
     """
     n = only_first + only_second
     return 1.0 if n == 0 else float(binomtest(only_first, n, 0.5).pvalue)
@@ -56,34 +54,25 @@ def summarise_methods(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     rows = []
     for setting, runs in _by_setting(records).items():
         for method, by_problem in runs.items():
-            all_runs = list(by_problem.values())
-            rows.append(
-                {
-                    **dict(zip(_SETTING, setting)),
-                    "method": method,
-                    "runs": len(all_runs),
-                    "failed": sum("error" in run for run in all_runs),
-                    "found": _share(_n_found(all_runs), len(all_runs)),
-                    "on_front": sum(bool(run.get("on_front")) for run in all_runs),
-                    "form": _n_of_the_form(all_runs),
-                    "evaluations": _median(all_runs),
-                    "seconds": _seconds(all_runs),
-                }
-            )
+            own = list(by_problem.values())
+            forms = [run["form"] for run in own if "form" in run]
+            result = {
+                "runs": len(own),
+                "failed": sum("error" in run for run in own),
+                "found": _found(own),
+                "on_front": sum(bool(run.get("on_front")) for run in own),
+                "form": sum(forms) if forms else None,
+                "evaluations": _median(own),
+                "seconds": _seconds(own),
+            }
+            rows.append({**dict(zip(_SETTING, setting)), "method": method, **result})
     return rows
 
 
 def compare(records: Iterable[Mapping[str, Any]], by_columns: bool = False) -> list[dict[str, Any]]:
-    """Return one row for each pair of methods and each setting.
+    """Return one row for each pair of methods and each setting, with `by_columns` for each number of columns.
 
     If a run has several records, the last one counts. A failed run counts as not found.
-
-    Parameters
-    ----------
-    records : iterable of mapping
-        Records of runs from `run_drawn`.
-    by_columns : bool
-        Whether to return a row for each number of columns of the problems.
 
     Returns
     -------
@@ -96,13 +85,12 @@ def compare(records: Iterable[Mapping[str, Any]], by_columns: bool = False) -> l
     rows = []
     for setting, runs in _by_setting(records).items():
         for first, second in combinations(runs, 2):
-            both = [problem for problem in runs[first] if problem in runs[second]]
-            pairs = [(runs[first][problem], runs[second][problem]) for problem in both]
+            pairs = [(run, runs[second][key]) for key, run in runs[first].items() if key in runs[second]]
             names = {**dict(zip(_SETTING, setting)), "first": first, "second": second}
             if not by_columns:
                 rows += [{**names, **_compared(pairs)}] if pairs else []
                 continue
-            for columns in sorted({pair[0]["columns"] for pair in pairs}):
+            for columns in sorted({run["columns"] for run, _ in pairs}):
                 some = [pair for pair in pairs if pair[0]["columns"] == columns]
                 rows.append({**names, "columns": columns, **_compared(some)})
     return rows
@@ -115,8 +103,8 @@ def _compared(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> d
     both_found = [pair for pair, each in zip(pairs, found) if all(each)]
     return {
         "n": len(pairs),
-        "first_found": _share(_n_found(first), len(pairs)),
-        "second_found": _share(_n_found(second), len(pairs)),
+        "first_found": _found(first),
+        "second_found": _found(second),
         "only_first": only_first,
         "only_second": only_second,
         "p": mcnemar(only_first, only_second),
@@ -145,18 +133,11 @@ def _values(record: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(record[name] for name in names)
 
 
-def _n_found(runs: Sequence[Mapping[str, Any]]) -> int:
-    return sum(bool(run.get("found")) for run in runs)
-
-
-def _n_of_the_form(runs: Sequence[Mapping[str, Any]]) -> int | None:
-    judged = [run["form"] for run in runs if "form" in run]
-    return sum(judged) if judged else None
-
-
-def _share(found: int, n: int) -> str:
-    low, high = wilson_interval(found, n)
-    return f"{found} ({100 * low:.1f} to {100 * high:.1f}%)"
+def _found(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the number of runs that found their equation, with the 95% interval of its share."""
+    n_found = sum(bool(run.get("found")) for run in runs)
+    low, high = wilson_interval(n_found, len(runs))
+    return f"{n_found} ({100 * low:.1f} to {100 * high:.1f}%)"
 
 
 def _seconds(runs: Sequence[Mapping[str, Any]]) -> float:
@@ -171,13 +152,9 @@ def _median(runs: Sequence[Mapping[str, Any]]) -> float | None:
 def tables(records: Iterable[Mapping[str, Any]]) -> tuple[str, list[list[dict[str, Any]]]]:
     """Return a heading and tables of the records for readers.
 
-    Returns
-    -------
-    heading : str
-        The settings that all runs have in common, and a note if they are of several commits; empty if no run
-        is on a drawn problem.
-    tables : list of list of dict
-        The rows for methods, for pairs, and for pairs by number of columns, with the other settings.
+    The heading has the settings that all runs have in common, and a note if they are of several commits; it
+    is empty if no run is on a drawn problem. The tables, with the other settings, have rows for methods, for
+    pairs, and for pairs by number of columns.
     """
     records = [record for record in records if "draw_seed" in record]
     if not records:

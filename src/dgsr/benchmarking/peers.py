@@ -19,32 +19,18 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import get_library
 from dgsr.pareto.candidate import Candidate
 
-# Number of generations that no run reaches.
-_UNBOUNDED = 10**9
-# Significant digits that identify a number in single precision.
-_SINGLE = 9
-# Most digits of a number that can be read.
-_MOST_DIGITS = 49
 # Formulas of the functions of gplearn, whose roots and logarithms take the absolute value.
 _GPLEARN_FORMS = {
     "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "div": "({} / {})", "neg": "(-{})",
     "inv": "(1 / {})", "abs": "abs({})", "sqrt": "sqrt(abs({}))", "log": "log(abs({}))", "sin": "sin({})",
     "cos": "cos({})",
 }  # fmt: skip
-# Values of protected functions of gplearn where their last operand is near 0.
+# Values of protected functions of gplearn where their last operand is within 0.001 of 0.
 _PROTECTED = {"div": "1", "inv": "0", "log": "0"}
-# Largest absolute operand that is near 0.
-_NEAR_ZERO = 0.001
 
 
 def imported(module: str) -> Any:
-    """Return a module of a peer.
-
-    Raises
-    ------
-    ValueError
-        If its package is not installed.
-    """
+    """Return a module of a peer; ValueError if its package is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -114,7 +100,7 @@ class OperonRegressor(_Peer):
             optimizer_iterations=1,
             model_selection_criterion="bayesian_information_criterion",
             max_length=self.max_length,
-            generations=_UNBOUNDED,
+            generations=10**9,  # which no run reaches
             max_evaluations=self.max_evaluations,
             max_time=limit,
             n_threads=1,
@@ -144,9 +130,9 @@ class OperonRegressor(_Peer):
 
 
 def decimals_of(values: Sequence[float]) -> int:
-    """Return how many decimals identify numbers in single precision, within the limit of digits."""
+    """Return how many decimals identify numbers in single precision (9 digits), of at most 49 digits."""
     powers = [math.floor(math.log10(abs(value))) for value in values if value != 0.0 and math.isfinite(value)]
-    return max(0, min(_SINGLE - min(powers, default=0), _MOST_DIGITS - 1 - max([0, *powers])))
+    return max(0, min(9 - min(powers, default=0), 48 - max([0, *powers])))
 
 
 class GplearnRegressor(_Peer):
@@ -217,18 +203,15 @@ class GplearnRegressor(_Peer):
 def gplearn_text(program: Sequence[Any], X: np.ndarray) -> str:
     """Return the formula of a program of gplearn, whose own text rounds constants to three decimals.
 
-    Parameters
-    ----------
-    program : sequence
-        In prefix order: functions, which have `name` and `arity`, columns as integers, and constants.
-    X : ndarray of shape (n_samples, n_features)
-        Rows of the fit. A function that has its protected value in all of them is written as that value.
+    The program is in prefix order: functions, which have `name` and `arity`, columns as integers, and
+    constants. A function that has its protected value in all rows of the fit, `X` (n_samples, n_features), is
+    written as that value.
     """
     stack: list[tuple[str, np.ndarray]] = []
     for node in reversed(program):
         if hasattr(node, "arity"):
             texts, values = zip(*(stack.pop() for _ in range(node.arity)))
-            is_protected = node.name in _PROTECTED and np.all(np.abs(values[-1]) <= _NEAR_ZERO)
+            is_protected = node.name in _PROTECTED and np.all(np.abs(values[-1]) <= 0.001)
             text = _PROTECTED[node.name] if is_protected else _GPLEARN_FORMS[node.name].format(*texts)
             stack.append((text, node(*values)))
         elif isinstance(node, int):

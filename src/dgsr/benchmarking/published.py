@@ -49,41 +49,20 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table: problems, methods and settings, of which every combination is run.
-
-    Parameters
-    ----------
-    name, title : str
-    sets : tuple of str
-        Names of sets of problems, or one drawn set, such as ``"drawn:laws"``.
-    seeds : int
-        Runs of each problem, method and setting.
-    max_time : float
-        Most seconds of search in a run.
-    budget : int
-        Most equations that a run evaluates.
-    settings : tuple of Setting
-    methods : tuple of str
-        Keys of `dgsr.benchmarking.METHODS`.
-    published : tuple of Published
-    n_problems, draw_seed : int
-        Number of problems of a drawn set, and the seed from which they are drawn.
-    note : str
-        Differences from the published runs.
-    """
+    """A table: problems, methods and settings, of which every combination is run."""
 
     name: str
     title: str
-    sets: tuple[str, ...]
-    seeds: int = 5
-    max_time: float = 60.0
-    budget: int = 2_000_000
+    sets: tuple[str, ...]  # names of sets of problems, or one drawn set, such as "drawn:laws"
+    seeds: int = 5  # runs of each problem, method and setting
+    max_time: float = 60.0  # most seconds of search in a run
+    budget: int = 2_000_000  # most equations that a run evaluates
     settings: tuple[Setting, ...] = (Setting(),)
-    methods: tuple[str, ...] = USUAL_METHODS
+    methods: tuple[str, ...] = USUAL_METHODS  # keys of `dgsr.benchmarking.METHODS`
     published: tuple[Published, ...] = ()
-    n_problems: int = 0
-    draw_seed: int = 0
-    note: str = ""
+    n_problems: int = 0  # number of problems of a drawn set
+    draw_seed: int = 0  # seed from which they are drawn
+    note: str = ""  # differences from the published runs
 
     @property
     def is_drawn(self) -> bool:
@@ -101,13 +80,7 @@ class Table:
         return len(self.problems) * len(self.methods) * self.seeds * len(self.settings)
 
     def with_methods(self, methods: Sequence[str]) -> Table:
-        """Return the table with only some of its methods.
-
-        Raises
-        ------
-        ValueError
-            If it lacks one of the methods.
-        """
+        """Return the table with only some of its methods; ValueError if it lacks one of them."""
         others = [method for method in methods if method not in self.methods]
         if others:
             raise ValueError(
@@ -261,13 +234,7 @@ TABLES: dict[str, Table] = {
 
 
 def table_of(name: str) -> Table:
-    """Return the table with a name.
-
-    Raises
-    ------
-    ValueError
-        If there is no such table.
-    """
+    """Return the table with a name; ValueError, with names that are close, if there is none."""
     if name not in TABLES:
         close = difflib.get_close_matches(name, TABLES, n=3) or list(TABLES)
         raise ValueError(

@@ -17,13 +17,7 @@ Record = Mapping[str, Any]
 
 
 def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
-    """Return the records in a file of JSON lines, without a line that is incomplete after a kill.
-
-    Parameters
-    ----------
-    path : path
-        The file is decompressed if its name ends in ``.gz``.
-    """
+    """Return the records in a file of JSON lines, without a line that is incomplete after a kill."""
     records = []
     for line in _lines(Path(path)):
         try:
@@ -45,13 +39,8 @@ def write_records(path: str | os.PathLike, records: Iterable[Record]) -> None:
 def adding_to(path: str | os.PathLike, known: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
     """Yield a function that appends a record to a file, and returns when it is on the disk.
 
-    Parameters
-    ----------
-    path : path
-        Within the block, each new record is a separate part of a compressed file, which takes ten times the
-        space; at the end of the block all parts are joined.
-    known : sequence of dict
-        The result of `read_records` for the file, which must exist.
+    `known` are the records of the file, which must exist. Within the block, each new record is a separate
+    part of a compressed file, which takes ten times the space; at its end all parts are joined.
     """
     if not is_compressed(path):
         yield lambda record: _append(path, _line(record))

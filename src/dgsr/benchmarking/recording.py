@@ -45,17 +45,8 @@ def record_all(
     runs : iterable of Run
     key : sequence of str
         The entries of a record that identify a run.
-    n_jobs : int
-        Number of runs at a time, each in a process with one thread; 1 runs them in this process.
-    out : path, optional
-        File to which each record is appended when its run ends; it is compressed if its name ends in
-        ``.gz``. Runs in the file are not run again unless they failed.
-    callback : callable, optional
-        Called with each new record.
-    until : float, optional
-        Time, in seconds of `time.monotonic`, after which no further run begins.
-    any_commit : bool
-        Whether runs may be added to a file with runs of another commit.
+    n_jobs, out, callback, until, any_commit
+        As in `dgsr.benchmarking.run_set`. The file `out` is compressed if its name ends in ``.gz``.
 
     Raises
     ------
@@ -109,10 +100,7 @@ def _refuse_other_commits(path: str | os.PathLike | None, records: Iterable[Mapp
 
 
 def _record_safely(run: Run, its: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a run with its environment.
-
-    An exception is recorded, so that one failure does not end the others.
-    """
+    """Return the record of a run with its environment; an exception is recorded, too."""
     try:
         return {**run.record(), "environment": its}
     except Exception as error:

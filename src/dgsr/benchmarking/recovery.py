@@ -36,10 +36,6 @@ DIGITS = 50
 #: Largest relative difference of equal values. It reserves 30 of the 50 digits for cancellation, while errors
 #: of fitted constants (1e-16) are far larger.
 TOLERANCE = 1e-20
-#: Decimals to which SRBench rounds constants.
-DECIMALS = 3
-#: Absolute value below which SRBench rounds constants to 0.
-NEGLIGIBLE = 1e-4
 # NMSE on clean rows below which a formula with fitted constants has the form of the law.
 _FORM_NMSE = 1e-9
 # Largest complexity of a formula with the form of the law: this factor times that of the law, plus `_MORE`.
@@ -48,10 +44,6 @@ _LONGER = 1.3
 _MORE = 4
 # Share of its former value above which every fitted constant must stay; smaller ones have vanished.
 _VANISHED = 1e-6
-# R2 that must be exceeded under SRBench's rule.
-_MIN_R2 = 0.5
-
-
 # NMSE below which a formula is found on noise-free rows after a fit to data without noise.
 _EXACT_NMSE = 1e-8
 # The same after a fit to noisy data, as a share of the squared noise, if that is larger.
@@ -76,12 +68,8 @@ class Recovery(NamedTuple):
 def is_found(error: float | None, noise: float) -> bool:
     """Return whether a formula is the law, by its NMSE on rows without noise.
 
-    Parameters
-    ----------
-    error : float, optional
-        The NMSE on many rows that were not used in the fit; None if it is not finite.
-    noise : float
-        Standard deviation of the noise on the rows of the fit, in standard deviations of y.
+    `error` is the NMSE on many rows that were not used in the fit, None if it is not finite; `noise` is the
+    standard deviation of the noise on the rows of the fit, in standard deviations of y.
     """
     return error is not None and error < max(_EXACT_NMSE, _SHARE_OF_NOISE * noise**2)
 
@@ -90,16 +78,10 @@ def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexit
     """Return whether an expression is the law except for the values of its constants.
 
     It is if a fit of its constants to clean rows, which starts at their values, has an NMSE below 1e-9 and
-    none of them vanishes, and if it is hardly more complex than the law.
+    none of them vanishes, and if it is hardly more complex than the law with a scale and an offset.
 
-    Parameters
-    ----------
-    expression : Expression
-        The result of a fit, perhaps to few noisy rows, so that its constants differ from those of the law.
-    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
-        Rows without noise, many more than there are constants.
-    complexity : int
-        Complexity of the law, to which a scale and an offset may be added.
+    `X` (n_rows, n_columns) and `y` (n_rows,) are rows without noise, many more than there are constants.
+    `complexity` is that of the law.
     """
     if expression.complexity > _LONGER * complexity + _MORE:
         return False
@@ -113,11 +95,7 @@ def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexit
 
 
 def is_recovered(
-    expression: Expression | str,
-    problem: Problem,
-    *,
-    confirm: bool = True,
-    time_limit: float = 20.0,
+    expression: Expression | str, problem: Problem, *, confirm: bool = True, time_limit: float = 20.0
 ) -> Recovery:
     """Test whether `expression` is symbolically equivalent to the truth of `problem`.
 
@@ -159,7 +137,7 @@ def is_recovered(
     if error <= TOLERANCE:
         confirmed = _prove("equal", candidate, problem, time_limit) if confirm else None
         return Recovery(True, "sympy" if confirmed else "numeric", confirmed, error)
-    if has_fitted and _r2(pairs) > _MIN_R2:
+    if has_fitted and _r2(pairs) > 0.5:
         for rounded in _roundings(candidate):
             how = _constant_relation(_comparable(_values(rounded, points), truth))
             if how is not None:
@@ -255,12 +233,10 @@ def _roundings(tree: Tree) -> list[Tree]:
 
 
 def _rounded(leaf: Any) -> Any:
-    """Round a constant as SRBench does, to an exact decimal, so that 0.75 is 3/4."""
+    """Round a constant as SRBench does, to 3 exact decimals, so that 0.75 is 3/4, and below 1e-4 to 0."""
     if isinstance(leaf, (str, int)) or not math.isfinite(leaf):
         return leaf
-    if abs(leaf) < NEGLIGIBLE:
-        return 0
-    return round(Fraction(leaf), DECIMALS)
+    return 0 if abs(leaf) < 1e-4 else round(Fraction(leaf), 3)
 
 
 # sympy -------------------------------------------------------------------------------------------

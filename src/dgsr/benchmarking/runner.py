@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgsr.benchmarking.fits import described, warm_up
+from dgsr.benchmarking.fits import timed_fit
 from dgsr.benchmarking.methods import METHODS, check_methods
-from dgsr.benchmarking.recording import finite, nmse, plain, record_all
+from dgsr.benchmarking.recording import finite, plain, record_all
 from dgsr.benchmarking.recovery import is_found, is_recovered
 from dgsr.problems import Problem, load_problem, load_set
 
-# Sets for which `is_found` is the criterion, since the rule of `is_recovered` rounds constants of laws to 0.
-_JUDGED_BY_VALUES = ("laws",)
 # The entries of a record that identify a run.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options", "sampled_rows")
 
@@ -51,53 +48,32 @@ class _Run(NamedTuple):
     def record(self) -> dict[str, Any]:
         """Fit the method to the problem's data, and return the record of the run."""
         problem = self.problem if self.rows is None else self.problem.with_rows(self.rows)
-        warm_up(self.method, problem.library, self.budget, self._regressor)
         data = problem.sample(self.seed, self.noise)
-        regressor = self._regressor(self.budget)
-        start = time.perf_counter()
-        regressor.fit(data.X_train, data.y_train)
-        seconds = time.perf_counter() - start
+        settings: dict[str, Any] = {"max_length": problem.max_length, "random_state": self.seed}
+        make, limits = self.make_regressor, (problem.library, self.budget)
+        regressor, entries = timed_fit(self.method, make, data, *limits, **settings, **self.options)
         expression = regressor.expression_
         recovery = is_recovered(expression, problem, confirm=self.confirm)
-        error = nmse(data.y_test, regressor.predict(data.X_test))
-        by_values = problem.set in _JUDGED_BY_VALUES
+        found = {}
+        if problem.set == "laws":  # the rule of `is_recovered` rounds constants of laws to 0
+            found = {"found": is_found_for(problem, self.seed, self.noise, entries["test_nmse"])}
         return {
             **self.identity(),
-            **({"found": is_found_for(problem, self.seed, self.noise, error)} if by_values else {}),
+            **found,
             "recovered": recovery.recovered,
             "how": recovery.how,
             "confirmed": recovery.confirmed,
             "error_vs_truth": finite(recovery.error),
             "rows": len(data.y_train),
-            "seconds": seconds,
+            **entries,
             "formula": str(expression.with_feature_names(problem.variable_names)),
-            "complexity": expression.complexity,
-            "train_nmse": nmse(data.y_train, regressor.predict(data.X_train)),
-            "test_nmse": error,
-            **described(regressor),
         }
-
-    def _regressor(self, max_evaluations: int) -> Any:
-        return self.make_regressor(
-            library=self.problem.library,
-            max_evaluations=max_evaluations,
-            max_length=self.problem.max_length,
-            random_state=self.seed,
-            **self.options,
-        )
 
 
 def is_found_for(problem: Problem, seed: int, noise: float, error: float | None) -> bool:
     """Return whether a formula is the law by `is_found`, given its NMSE on the test rows.
 
-    Parameters
-    ----------
-    problem : Problem
-    seed, noise
-        The parameters of `Problem.sample`; the noise is in root mean squares of y, and is converted to
-        standard deviations for `is_found`.
-    error : float, optional
-        The NMSE; None if it is not finite.
+    `noise` is a level of `Problem.sample`, in root mean squares of y; `is_found` takes standard deviations.
     """
     y = problem.sample(seed).y_train
     return is_found(error, noise * float(np.sqrt(np.mean(y**2)) / np.std(y)))
@@ -147,19 +123,18 @@ def run_set(
     any_commit : bool
         Whether runs may be added to a file with runs of another commit.
     **settings
-        `noise`, the level of the noise on y (see `Problem.sample`), 0 by default; `confirm`, whether
-        sympy confirms recovery (see `is_recovered`), True by default; and `rows`, the number of rows to fit
-        if it is not the problem's own (see `Problem.with_rows`).
+        `noise`, the level of the noise on y (see `Problem.sample`), 0 by default; `confirm`, whether sympy
+        confirms recovery (see `is_recovered`), True by default; and `rows`, another number of rows to fit
+        than the problem's own (see `Problem.with_rows`).
 
     Returns
     -------
     list of dict
         The records of all these runs, including those read from `out`, in the order of problem, method and
         seed: problem, set, method, seed, budget, noise, options, sampled_rows (the setting `rows`), library,
-        found (only for the set `laws`, whose criterion it is; see `is_found_for`), recovered, how, confirmed,
-        error_vs_truth, rows, seconds, formula, complexity, train_nmse, test_nmse, the entries of
-        `dgsr.benchmarking.fits.described`, and the `environment`. Numbers that are not finite are `None`, so
-        that every record is plain JSON. The formula is in the problem's variables.
+        found (only for the set `laws`; see `is_found_for`), recovered, how, confirmed, error_vs_truth, rows,
+        seconds, formula (in the problem's variables), complexity, train_nmse, test_nmse, the entries of
+        `dgsr.benchmarking.fits.described`, and the `environment`. Numbers that are not finite are `None`.
 
     Raises
     ------

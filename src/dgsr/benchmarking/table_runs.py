@@ -34,25 +34,9 @@ def run_table(
 ) -> list[dict[str, Any]]:
     """Make the runs of a table that its file lacks, first those of all problems with the first seed.
 
-    Parameters
-    ----------
-    table : Table
-    folder : path
-        Folder of the table's file; see `file_of`. The same call continues where the file ends.
-    n_jobs, until, any_commit, callback
-        As in `dgsr.benchmarking.run_set`.
-
-    Returns
-    -------
-    list of dict
-        The records of all runs that were made in time, including those in the file.
-
-    Raises
-    ------
-    ValueError
-        If runs would be added to a file with runs of another commit.
-    OSError
-        If the file cannot be written.
+    The same call continues where the table's file (`file_of`) ends. For `n_jobs`, `until`, `any_commit`,
+    `callback` and the errors see `dgsr.benchmarking.run_set`. Returns the records of all runs that were made
+    in time, including those in the file.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     shared: dict[str, Any] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from dgsr.benchmarking.record_files import read_records
@@ -20,7 +21,7 @@ def is_success(record: Mapping[str, Any]) -> bool:
 
 
 def wilson_interval(successes: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95% score interval of a success rate.
+    """Return Wilson's 95% score interval of a success rate, its two ends from 0 to 1.
 
     Parameters
     ----------
@@ -28,11 +29,6 @@ def wilson_interval(successes: float, n: int) -> tuple[float, float]:
         Number of successes, or a sum of shares of successes with one share for each trial.
     n : int
         Number of trials, at least 1.
-
-    Returns
-    -------
-    low, high : float
-        The ends of the interval, between 0 and 1.
 
     References
     ----------
@@ -69,17 +65,14 @@ def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 f"The runs include some of the drawn problem {record['problem']}, which is judged by another "
                 "rule; print their tables with python -m dgsr.benchmarking.pairs."
             )
-        name = tuple(json.dumps(record.get(key), sort_keys=True) for key in _RUN)
-        runs[name] = record
+        runs[_written(record, _RUN)] = record
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     labels = _labels(runs.values())
     for record in runs.values():
-        label = labels[_variant(record)]
         for problem in (record["problem"], ALL):
-            groups.setdefault((record["set"], problem, label), []).append(record)
-    order = sorted(
-        groups, key=lambda group: group[1] == ALL
-    )  # a stable sort puts the rows of whole sets last
+            group = record["set"], problem, labels[_written(record, _VARIANT)]
+            groups.setdefault(group, []).append(record)
+    order = sorted(groups, key=lambda group: group[1] == ALL)  # stable, so that whole sets come last
     return [_row(*group, groups[group]) for group in order]
 
 
@@ -87,16 +80,15 @@ _VARIANT = ("method", "budget", "noise", "options", "sampled_rows")
 _RUN = ("set", "problem", "seed", *_VARIANT)
 
 
-def _variant(record: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(json.dumps(record.get(key), sort_keys=True) for key in _VARIANT)
+def _written(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Return some entries of a record as JSON."""
+    return tuple(json.dumps(record.get(name), sort_keys=True) for name in names)
 
 
 def _labels(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], str]:
     """Return a label for every variant of a method, with the settings in which variants differ."""
-    variants = {_variant(record): record for record in records}
-    varies = [
-        key for i, key in enumerate(_VARIANT) if i > 0 and len({variant[i] for variant in variants}) > 1
-    ]
+    variants = {_written(record, _VARIANT): record for record in records}
+    varies = [key for key, values in zip(_VARIANT, zip(*variants)) if key != "method" and len({*values}) > 1]
     return {
         variant: " ".join([str(record["method"]), *(_setting(key, record.get(key)) for key in varies)])
         for variant, record in variants.items()
@@ -121,13 +113,14 @@ def _row(set_name: str, problem: str, label: str, runs: list[Mapping[str, Any]])
         "recovery": 100.0 * recovered / len(runs),
         "low": 100.0 * low,
         "high": 100.0 * high,
-        "evaluations": _mean([run["evaluations"] for run in runs if "evaluations" in run]),
-        "seconds": _mean([run["seconds"] for run in runs if "seconds" in run]),
+        "evaluations": mean([run["evaluations"] for run in runs if "evaluations" in run]),
+        "seconds": mean([run["seconds"] for run in runs if "seconds" in run]),
     }
 
 
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean of some numbers, None without any."""
+    return fmean(values) if values else None
 
 
 def to_markdown(records: Iterable[Mapping[str, Any]]) -> str:

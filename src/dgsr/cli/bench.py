@@ -14,6 +14,8 @@ from dgsr.cli.output import print_line, print_message, print_table, warnings_as_
 # Prefix of the names of drawn sets. `dgsr.benchmarking.drawn` defines it, too, but takes a second to import.
 _DRAWN = "drawn:"
 
+_Records = list[dict[str, Any]]
+
 
 def _integer(text: str) -> int:
     return int(text, 0)
@@ -93,7 +95,12 @@ def bench(
         own |= {"--draw-seed": draw_seed, "--budget": budget, "--max-time": max_time}
         own |= {"--seeds": seeds != 1, "--noise": noise}
         with input_errors():
-            _refuse([name for name, value in own.items() if value], bool(tables or table))
+            if not (tables or table):
+                raise ValueError(
+                    "SET is missing; give a problem set, --table NAME, or --tables to list the tables."
+                )
+            if others := [name for name, value in own.items() if value]:
+                raise ValueError(f"{others[0]} is not for tables, which have their own; leave it out.")
         if tables:
             list_tables()
         else:
@@ -102,67 +109,46 @@ def bench(
     if hours is not None:
         with input_errors():
             raise ValueError("--hours is for tables; leave it out, or limit each run by --max-time.")
-    methods = list(dict.fromkeys(method or ["dgsr"]))
-    settings: dict[str, Any] = {"seeds": seeds, "noise": noise, "n_jobs": n_jobs, "out": out}
-    settings |= {"callback": lambda record: print_message(run_line(record)), "any_commit": any_commit}
+    settings: dict[str, Any] = {"methods": list(dict.fromkeys(method or ["dgsr"])), "seeds": seeds}
+    settings |= {"noise": noise, "n_jobs": n_jobs, "out": out, "any_commit": any_commit}
+    settings |= {"callback": lambda record: print_message(run_line(record))}
     settings |= {} if budget is None else {"budget": budget}
-    kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
-    with input_errors(f"interrupted; {kept}"), warnings_as_notes():
+    goes_on = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
+    with input_errors(f"interrupted; {goes_on}"), warnings_as_notes():
         if problem_set.startswith(_DRAWN):
             n, seed = 200 if problems is None else problems, 1 if draw_seed is None else draw_seed
-            prior_name = problem_set.removeprefix(_DRAWN)
-            records = _run_drawn(prior_name, n, seed, problem or None, methods, max_time, settings)
+            drawn = problem_set.removeprefix(_DRAWN), n, seed, problem or None
+            records = _run_drawn(drawn, max_time, settings)
         else:
             for option, value in {"problems": problems, "draw-seed": draw_seed}.items():
                 if value is not None:
                     raise ValueError(
                         f"--{option} {value} is for drawn sets, unlike {problem_set}; leave it out."
                     )
-            records = _run_named(problem_set, problem or None, methods, max_time, settings)
+            records = _run_named(problem_set, problem or None, max_time, settings)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
 
 
-def _refuse(others: list[str], is_of_table: bool) -> None:
-    """Raise ValueError if there is neither a set nor a table, or if a table is given with other options."""
-    if not is_of_table:
-        raise ValueError("SET is missing; give a problem set, --table NAME, or --tables to list the tables.")
-    if others:
-        raise ValueError(f"{others[0]} is not for tables, which have their own; leave it out.")
-
-
 def _run_named(
-    problem_set: str,
-    names: list[str] | None,
-    methods: list[str],
-    max_time: float | None,
-    settings: dict[str, Any],
-) -> list[dict[str, Any]]:
+    name: str, problems: list[str] | None, max_time: float | None, settings: dict[str, Any]
+) -> _Records:
     """Run a set of the package, and print how often its formulas are recovered."""
     from dgsr.benchmarking import run_set, summarise
 
-    options = {} if max_time is None else {name: {"max_time": max_time} for name in methods}
-    records = run_set(problem_set, names, methods, options=options, **settings)
+    options = {} if max_time is None else {key: {"max_time": max_time} for key in settings["methods"]}
+    records = run_set(name, problems, options=options, **settings)
     print_table(summarise(records))
     return records
 
 
-def _run_drawn(
-    prior_name: str,
-    n_problems: int,
-    draw_seed: int,
-    names: list[str] | None,
-    methods: list[str],
-    max_time: float | None,
-    settings: dict[str, Any],
-) -> list[dict[str, Any]]:
-    """Run a drawn set, and print how often its equations are found and how methods compare in pairs."""
+def _run_drawn(drawn: tuple[Any, ...], max_time: float | None, settings: dict[str, Any]) -> _Records:
+    """Run the set that `draw_problems` draws, and print how often its equations are found, also in pairs."""
     from dgsr.benchmarking.drawn import draw_problems
     from dgsr.benchmarking.drawn_runner import run_drawn
     from dgsr.benchmarking.pairs import tables
 
-    problems = draw_problems(prior_name, n_problems, draw_seed, names)
-    records = run_drawn(problems, methods, max_time=max_time, **settings)
+    records = run_drawn(draw_problems(*drawn), max_time=max_time, **settings)
     heading, parts = tables(records)
     print_line(heading)
     for rows in parts:

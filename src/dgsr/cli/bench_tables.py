@@ -12,11 +12,6 @@ import typer
 from dgsr.cli.errors import FAILED, input_errors
 from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
 
-# The name that means every table.
-_ALL = "all"
-# Default folder of the files of tables.
-_FOLDER = Path("tables")
-
 
 def list_tables() -> None:
     """Print the tables with the hours that they take on one core if no run ends early."""
@@ -44,21 +39,16 @@ def run_tables(
     from dgsr.benchmarking.published import TABLES, table_of
     from dgsr.benchmarking.table_runs import run_table
 
-    folder = _FOLDER if folder is None else folder
+    folder = folder or Path("tables")
     until = None if hours is None else time.monotonic() + 3600.0 * hours
     failed = False
     with input_errors(f"interrupted; the runs so far are in {folder}; the same command goes on"):
-        tables = list(TABLES.values()) if _ALL in names else [table_of(name) for name in names]
+        tables = list(TABLES.values()) if "all" in names else [table_of(name) for name in names]
         for table in [each.with_methods(methods) for each in tables] if methods else tables:
+            settings: dict[str, Any] = {"n_jobs": n_jobs, "until": until, "any_commit": any_commit}
+            settings |= {"callback": lambda record: print_message(run_line(record))}
             with warnings_as_notes():
-                records = run_table(
-                    table,
-                    folder,
-                    n_jobs=n_jobs,
-                    until=until,
-                    any_commit=any_commit,
-                    callback=lambda record: print_message(run_line(record)),
-                )
+                records = run_table(table, folder, **settings)
             _print_summary(table, records)
             failed = failed or any("error" in record for record in records)
     if failed:
@@ -72,13 +62,13 @@ def _print_summary(table: Any, records: list[dict[str, Any]]) -> None:
     found = cells(table, records)
     n_left = sum(n_missing(table, found).values())
     print_line(f"{table.name}: {table.n_runs - n_left:,} of {table.n_runs:,} runs")
-    rows = []
-    for (setting, method), runs in found.items():
-        if runs:
-            of_method = summary(method, runs.values())._asdict()
-            names = {"noise": setting.noise, "rows": setting.rows, "method": method}
-            rows.append({**names, **of_method})
-    print_table(rows)
+    print_table(
+        [
+            {**setting._asdict(), "method": method, **summary(method, runs.values())._asdict()}
+            for (setting, method), runs in found.items()
+            if runs
+        ]
+    )
     print_line()
 
 

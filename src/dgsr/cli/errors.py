@@ -25,14 +25,9 @@ TERMINATED = 143
 def input_errors(
     interrupted: str = "interrupted before there was a result", signals: Sequence[int] = ()
 ) -> Iterator[None]:
-    """Exit with a line that says what is wrong with the input, or with a line on an interruption.
+    """Exit with a line that says what is wrong with the input, or after Ctrl-C with the line `interrupted`.
 
-    Parameters
-    ----------
-    interrupted : str
-        The line that is printed after Ctrl-C.
-    signals : sequence of int
-        Signals that `sigterm_interrupts` received.
+    `signals` are those that `sigterm_interrupts` received.
     """
     try:
         yield

@@ -12,16 +12,12 @@ import typer
 
 import dgsr
 from dgsr.cli.errors import input_errors, interrupted_code, run_outputs, sigterm_interrupts
-from dgsr.cli.marks import DecimalOption, ThousandsOption
+from dgsr.cli.options import ColumnsOption, DataArgument, DecimalMark, JsonOption, QuietOption, ThousandsMark
 from dgsr.cli.output import print_json, print_line, print_note, print_table, progress, warnings_as_notes
 from dgsr.reporting.progress import search_line
 
 if TYPE_CHECKING:
     from dgsr.estimator.regressor import DGSRRegressor
-
-
-# Most outliers whose line numbers are printed.
-_MOST_LINES = 20
 
 
 def _whole_number(text: str | int) -> int:
@@ -36,12 +32,7 @@ def _whole_number(text: str | int) -> int:
 
 
 def fit(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA.csv", help="Table whose first line names the columns; - reads standard input."
-        ),
-    ],
+    data: DataArgument,
     target: Annotated[
         str,
         typer.Option(
@@ -49,15 +40,13 @@ def fit(
             "names some."
         ),
     ],
-    columns: Annotated[
-        list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
-    ] = None,
+    columns: ColumnsOption = None,
     weights: Annotated[
         str | None,
         typer.Option(help="Column with the weights of the rows; whole numbers without a point are counts."),
     ] = None,
-    decimal: DecimalOption = None,
-    thousands: ThousandsOption = None,
+    decimal: DecimalMark = None,
+    thousands: ThousandsMark = None,
     library: Annotated[
         str,
         typer.Option(
@@ -154,13 +143,12 @@ def fit(
         Path | None,
         typer.Option(help="File to write the search to as it goes; the same call goes on from it."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
     save: Annotated[
-        Path | None,
-        typer.Option(help="File to keep the fit in, for dgsr show, dgsr predict and dgsr.load."),
+        Path | None, typer.Option(help="File to keep the fit in, for dgsr show, dgsr predict and dgsr.load.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="File to write an HTML report of the fit to.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Find formulas for one column of a table.
 
@@ -192,19 +180,11 @@ def fit(
             compile_kernels(has_constants, None if quiet else print_note)
             with progress(quiet, search_line) as show:
                 settings = grouped({"library": library, "max_rows": max_rows, **rules})
-                regressor = DGSRRegressor(
-                    generator=None if generator == "none" else generator,
-                    max_evaluations=max_evaluations,
-                    max_time=max_time,
-                    loss=loss,
-                    selection=selection,
-                    random_state=random_state,
-                    initial_formulas=initial_formula or None,
-                    n_jobs=n_jobs,
-                    checkpoint=checkpoint,
-                    callback=show,
-                    **settings,
-                )
+                settings |= {"generator": None if generator == "none" else generator, "loss": loss}
+                settings |= {"max_evaluations": max_evaluations, "max_time": max_time, "selection": selection}
+                settings |= {"random_state": random_state, "initial_formulas": initial_formula or None}
+                settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint}
+                regressor = DGSRRegressor(callback=show, **settings)
                 regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)
         # A Ctrl-C during printing and writing must not lose the results, so it is only recorded.
@@ -230,19 +210,9 @@ def fit(
 def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:
     """Raise an error unless each output can be written, and to a file of its own.
 
-    Parameters
-    ----------
-    data : Path
-        The table, ``-`` for standard input.
-    outputs : dict of str to Path or None
-        Files by their options, None where the option is not given.
-
-    Raises
-    ------
-    ValueError
-        If an output is the table or another output.
-    OSError
-        If one cannot be written. Files are checked before the search, so that its result is not lost.
+    The check comes before the search, so that its result is not lost. ``data`` is the table, ``-`` for
+    standard input; `outputs` has files by their options, None where an option is not given. Raises ValueError
+    if an output is the table or another output, and OSError if one cannot be written.
     """
     from dgsr.files.writing import check_writable
 
@@ -336,25 +306,20 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     from dgsr.reporting.facts import rivals_text
 
     front = regressor.pareto_front_
-    formulas = [candidate.expression.shortened().text for candidate in front]
-    with_units = [{"constants": candidate.units_text()} for candidate in front]
     has_units = any(candidate.units for candidate in front)
-    rows = zip(result["pareto_front"], formulas, with_units, strict=True)
-    print_table(
-        [
-            {
-                "": ">" if row["chosen"] else "",
-                "index": index,
-                "complexity": row["complexity"],
-                "bits": f"{row['description_length']:.1f}",
-                "NMSE": _shown(row["nmse"]),
-                "leave-one-out": _shown(row["leave_one_out"]),
-                "formula": formula,
-                **(constants if has_units else {}),
-            }
-            for index, (row, formula, constants) in enumerate(rows)
-        ]
-    )
+    rows = []
+    for index, (row, candidate) in enumerate(zip(result["pareto_front"], front, strict=True)):
+        cells = {
+            "": ">" if row["chosen"] else "",
+            "index": index,
+            "complexity": row["complexity"],
+            "bits": f"{row['description_length']:.1f}",
+            "NMSE": _shown(row["nmse"]),
+            "leave-one-out": _shown(row["leave_one_out"]),
+            "formula": candidate.expression.shortened().text,
+        }
+        rows.append(cells | ({"constants": candidate.units_text()} if has_units else {}))
+    print_table(rows)
     print_line()
     print_line(f"{result['target']} = {result['formula']}")
     if result["constants"]:
@@ -368,7 +333,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     if lines := result.get("lines_left_out"):
         from dgsr.cli.quoting import lines_text
 
-        print_line(f"left out as outliers: {lines_text(lines, _MOST_LINES)} of the table")
+        print_line(f"left out as outliers: {lines_text(lines, most=20)} of the table")
     if "test" in result:
         print_line(_test_line(result["test"]))
     seed = "" if result["random_state"] is None else f", random state {result['random_state']}"

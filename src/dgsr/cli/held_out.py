@@ -15,19 +15,8 @@ _LEAST = 2
 def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
     """Return the rows of the fit and the rows held out, both in the order of the table.
 
-    Parameters
-    ----------
-    table : Table
-    share : float
-        Share of the rows that is held out, between 0 and 1.
-    seed : int
-        Seed of the draw.
-
-    Raises
-    ------
-    ValueError
-        If the share is not between 0 and 1, if the fit or the test would have fewer than two rows, or if all
-        rows held out have the weight 0.
+    Held out is a `share` of the rows between 0 and 1, drawn by `seed`. ValueError if it is not, if the fit or
+    the test would have fewer than two rows, or if all rows held out have the weight 0.
     """
     if not 0.0 < share < 1.0:
         raise ValueError(
@@ -66,8 +55,4 @@ def score_of(predicted: np.ndarray, rows: Table) -> dict[str, Any]:
         variance = np.average((rows.y - mean) ** 2, weights=rows.weights)
         nmse = float(np.average((rows.y - predicted) ** 2, weights=rows.weights) / variance)
     is_known = bool(np.isfinite(nmse))
-    return {
-        "n_rows": len(rows.y),
-        "r2": 1.0 - nmse if is_known else None,
-        "nmse": nmse if is_known else None,
-    }
+    return {"n_rows": len(rows.y), "r2": 1.0 - nmse if is_known else None, "nmse": nmse if is_known else None}

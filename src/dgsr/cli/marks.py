@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import typer
-
-DecimalOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MARK", help="Decimal mark of the table, . or , where its numbers do not show which it is."
-    ),
-]
-ThousandsOption = Annotated[
-    str | None,
-    typer.Option(metavar="MARK", help="Mark between thousands of the table: , or . or ' or space or none."),
-]
 
 # Marks between thousands and their names. `cells.py` writes all kinds of spaces and apostrophes as these.
 _THOUSANDS = {",": "Commas", ".": "Points", " ": "Spaces", "'": "Apostrophes"}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from dgsr.cli.options import JsonOption
 from dgsr.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from dgsr.generator.checkpoints import GeneratorInfo
 
 
-def models(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
+def models(as_json: JsonOption = False) -> None:
     """List the pre-trained generators."""
     from dgsr.generator.checkpoints import list_generators
 

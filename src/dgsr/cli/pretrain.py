@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dgsr.cli.errors import input_errors
+from dgsr.cli.options import QuietOption
 from dgsr.cli.output import print_line, progress, warnings_as_notes
 
 
@@ -33,33 +34,21 @@ def pretrain(
     n_workers: Annotated[int, typer.Option(min=0, help="Processes that draw data sets in advance.")] = 0,
     random_state: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     resume: Annotated[bool, typer.Option(help="Go on from the last state saved in the folder.")] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Train a generator for a token library."""
     from dgsr.pretraining import pretrain as run
 
-    changes: dict[str, Any] = {"objective": objective, "steps": steps}
-    changes = {name: value for name, value in changes.items() if value is not None}
+    settings: dict[str, Any] = {"objective": objective, "steps": steps}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    settings |= {"config": config, "training": training, "start_from": start_from, "max_time": max_time}
+    settings |= {"device": device, "n_workers": n_workers, "random_state": random_state, "resume": resume}
     with (
         input_errors(f"interrupted; the same command goes on from the last state saved in {out}"),
         warnings_as_notes(),
         progress(quiet, _line) as show,
     ):
-        run(
-            library,
-            n_variables,
-            out,
-            config=config,
-            training=training,
-            start_from=start_from,
-            max_time=max_time,
-            device=device,
-            n_workers=n_workers,
-            random_state=random_state,
-            resume=resume,
-            callback=show,
-            **changes,
-        )
+        run(library, n_variables, out, callback=show, **settings)
     print_line(f"The generator is in {out}; use it with dgsr fit --generator {out}")
 
 

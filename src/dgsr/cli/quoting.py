@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 # Most names that a message lists.
 _MOST_NAMES = 30
-# Most lines that a message lists.
-_MOST_LINES = 5
 # Longest quotation of a name or a cell, in characters.
 _LONGEST_QUOTE = 60
 
@@ -16,14 +14,9 @@ class TableError(ValueError):
     """The error of a file that is no table of numbers; its message says where, and what to change."""
 
 
-def shortened(text: str) -> str:
-    """Return a text, or its beginning if it is long."""
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
-
-
 def quoted(text: str) -> str:
-    """Return a name or a cell in quotes, shortened."""
-    return repr(shortened(text))
+    """Return a name or a cell in quotes, or its beginning if it is long."""
+    return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…")
 
 
 def listed(names: Sequence[str]) -> str:
@@ -37,7 +30,7 @@ def counted(n: int, one: str, several: str) -> str:
     return f"1 {one} is" if n == 1 else f"{n:,} {several} are"
 
 
-def lines_text(lines: Sequence[int], most: int = _MOST_LINES) -> str:
+def lines_text(lines: Sequence[int], most: int = 5) -> str:
     """Return words for some lines of a file, of which at most `most` are named."""
     named = ", ".join(map(str, lines[:most]))
     more = f" and {len(lines) - most:,} more" if len(lines) > most else ""

@@ -9,17 +9,8 @@ from typing import Any
 def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> dict[str, Any]:
     """Return the settings `complexity` and `nested`, those that are given.
 
-    Parameters
-    ----------
-    complexity : sequence of str or None
-        Texts such as ``"sin=9"``.
-    nested : sequence of str or None
-        Texts such as ``"sin/sin=1"``, or ``"sin/sin=any"``.
-
-    Raises
-    ------
-    ValueError
-        If a text has another form. The estimator checks names and numbers.
+    The texts are such as ``"sin=9"``, and ``"sin/sin=1"`` or ``"sin/sin=any"``; ValueError if one has another
+    form. The estimator checks names and numbers.
     """
     complexities: dict[str, Any] = {}
     for text in complexity or ():
@@ -48,29 +39,15 @@ def units_of(
 ) -> dict[str, Any]:
     """Return the settings of the estimator that units are given by; none without units.
 
-    Parameters
-    ----------
-    units : sequence of str or None
-        Texts such as ``"v=m/s"``; ``"v="`` has no dimension.
-    y_units : str or None
-    unitless_constants : bool
-    unit_penalty : float or None
-    target : str
-        The name of the target, whose unit is `y_units`.
-
-    Raises
-    ------
-    ValueError
-        If a text has another form, if a column occurs twice or is the target, or if another option is given
-        without units of columns.
+    `units` are texts such as ``"v=m/s"``; ``"v="`` has no dimension. `target` is the name of the target,
+    whose unit is `y_units`. ValueError if a text has another form, if a column occurs twice or is the target,
+    or if another option is given without units of columns.
     """
+    options = {"y_units": y_units, "unitless_constants": unitless_constants, "unit_penalty": unit_penalty}
     if not units:
-        for option, is_given in {
-            "--y-units": y_units is not None,
-            "--unitless-constants": unitless_constants,
-            "--unit-penalty": unit_penalty is not None,
-        }.items():
-            if is_given:
+        for name, value in options.items():
+            if value is not None and value is not False:
+                option = f"--{name.replace('_', '-')}"
                 raise ValueError(
                     f"{option} means nothing without units of columns; give --units, too, or leave it out."
                 )
@@ -84,12 +61,7 @@ def units_of(
             raise ValueError(f"--units {text!r} is for the target; give its unit by --y-units {unit!r}.")
         _check_new(column, found, "--units")
         found[column] = unit
-    return {
-        "units": found,
-        "y_units": y_units,
-        "unitless_constants": unitless_constants,
-        "unit_penalty": unit_penalty,
-    }
+    return {"units": found, **options}
 
 
 def _check_new(name: str, known: Mapping[str, Any], option: str) -> None:

@@ -12,7 +12,7 @@ import typer
 import dgsr
 from dgsr.cli.errors import input_errors
 from dgsr.cli.fit import print_result, result_of
-from dgsr.cli.marks import DecimalOption, ThousandsOption
+from dgsr.cli.options import DecimalMark, JsonOption, ThousandsMark
 from dgsr.cli.output import print_json, print_line, print_note
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 _Saved = Annotated[Path, typer.Argument(metavar="FIT", help="File that dgsr fit --save wrote.")]
 
 
-def show(
-    fit: _Saved,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
+def show(fit: _Saved, as_json: JsonOption = False) -> None:
     """Print the formulas of a saved fit, the chosen one marked."""
     with input_errors():
         regressor = _loaded(fit)
@@ -49,8 +46,8 @@ def predict(
             "would choose it: mdl, bic, score, accuracy or holdout."
         ),
     ] = None,
-    decimal: DecimalOption = None,
-    thousands: ThousandsOption = None,
+    decimal: DecimalMark = None,
+    thousands: ThousandsMark = None,
 ) -> None:
     """Print the values of the formula for every row of a table, nan where a cell is missing."""
     import pandas

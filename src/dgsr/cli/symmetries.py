@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dgsr.cli.errors import input_errors
-from dgsr.cli.marks import DecimalOption, ThousandsOption
+from dgsr.cli.options import ColumnsOption, DataArgument, DecimalMark, ThousandsMark
 from dgsr.cli.output import print_json, print_line, print_note
 
 
 def symmetries(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA.csv", help="Table whose first line names the columns; - reads standard input."
-        ),
-    ],
+    data: DataArgument,
     target: Annotated[str, typer.Option(help="Column that depends on the others.")],
-    columns: Annotated[
-        list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
-    ] = None,
-    decimal: DecimalOption = None,
-    thousands: ThousandsOption = None,
+    columns: ColumnsOption = None,
+    decimal: DecimalMark = None,
+    thousands: ThousandsMark = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of sentences.")] = False,
 ) -> None:
     """Say which combinations of columns a target depends on, before any formula is known."""

@@ -25,16 +25,8 @@ from dgsr.pretraining.prior import DrawnDataSets, Prior
 
 #: Rows that the encoder reads.
 N_SEEN = 30
-#: Rows on which a program is compared with the true function.
-N_ROWS = 100
-
 #: NMSE on all rows below which a sampled program counts as the true function.
 EXACT = 1e-12
-#: The same for programs with fitted constants.
-EXACT_FITTED = 1e-10
-
-#: Numbers of first samples for which hit rates are measured.
-HIT_COUNTS = (1, 10, 100, 1000)
 
 
 class ValidationSet(NamedTuple):
@@ -81,14 +73,14 @@ def draw_validation_set(
     seed: int,
     n_variables: int | None = None,
 ) -> ValidationSet:
-    """Draw `n` equations with noise-free data, which must be excluded from training.
+    """Draw `n` equations with 100 rows without noise, which must be excluded from training.
 
     They have up to `n_variables` variables, by default as many as the generator's library.
     """
     n_variables = n_variables or generator.library.n_variables
     state = new_state(seed, 2**32 - 1)
     prior = replace(prior, noise=None)
-    arguments = n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded
+    arguments = n, 100, n_variables, generator.library, generator.constraints, state, excluded
     drawn = prior.draw(*arguments, in_any_order=True)
     return ValidationSet(drawn, n_variables, generator.grammar(n_variables).linear_scaling)
 
@@ -99,14 +91,7 @@ def measure(
 ) -> dict[str, float]:
     """Measure the conditioning gap and the hit rates, with fitted constants of the samples.
 
-    Parameters
-    ----------
-    generator : Generator
-    validation : ValidationSet
-    n_programs : int
-        Number of programs to sample for each data set.
-    n_datasets : int
-        Number of the validation set's equations to use.
+    `n_programs` are sampled for each of the first `n_datasets` equations of the validation set.
 
     Returns
     -------
@@ -128,18 +113,14 @@ def measure(
     others = encoding.of(np.roll(np.arange(n), -1))
 
     figures: dict[str, float] = {"n_equations": n}
-    for name, given in (
-        ("right", encoding),
-        ("wrong", others),
-        ("none", encoding.blurred()),
-    ):
+    for name, given in (("right", encoding), ("wrong", others), ("none", encoding.blurred())):
         log_probs = generator.log_probs(given, programs.tokens, programs.lengths, grammar).programs
         figures[f"log_likelihood_{name}"] = float(log_probs.mean())
         if generator.guide is not None:
             figures[f"guide_nats_{name}"] = float(guide_nats(generator, given, programs, d).mean())
 
     state = new_state(0)
-    exact = EXACT_FITTED if generator.library.has_constants else EXACT
+    exact = 100.0 * EXACT if generator.library.has_constants else EXACT
     # The first hundred samples suffice for the control, because its share of hits is small.
     counts = {"right": n_programs, "wrong": min(n_programs, 100)}
     rewards = {name: np.empty((n, count)) for name, count in counts.items()}
@@ -159,7 +140,7 @@ def measure(
         figures[f"reward_{name}"] = float(compared.mean())
         figures[f"top_reward_{name}"] = float(compared[:, -top:].mean())
     figures["valid"] = float((rewards["right"] > 0.0).mean())
-    for count in HIT_COUNTS:
+    for count in (1, 10, 100, 1000):
         if count <= n_programs:
             figures[f"hit_{count}"] = float((first_hit["right"] < count).mean())
     figures["hit_100_wrong"] = float((first_hit["wrong"] < 100).mean())

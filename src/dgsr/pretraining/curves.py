@@ -5,44 +5,29 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-# Colours that are distinguishable with any colour vision (Okabe and Ito, 2008).
+
+def _by_data(figure: str) -> tuple[tuple[str, str, str], ...]:
+    """Return the lines of a figure that is measured with the right data, without any and with others."""
+    names = ("own data", "right", "#0072b2"), ("none", "none", "#999999"), ("another's", "wrong", "#d55e00")
+    return tuple((name, f"{figure}_{data}", colour) for name, data, colour in names)
+
+
+# Titles, and lines by name, key and colour, for any colour vision (Okabe and Ito, 2008).
 _PANELS = (
-    (
-        "nats of the true program",
-        (
-            ("own data", "log_likelihood_right", "#0072b2"),
-            ("none", "log_likelihood_none", "#999999"),
-            ("another's", "log_likelihood_wrong", "#d55e00"),
-        ),
-    ),
+    ("nats of the true program", _by_data("log_likelihood")),
     (
         "share found in the first samples",
         (("100", "hit_100", "#0072b2"), ("10", "hit_10", "#009e73"), ("1", "hit_1", "#e69f00")),
     ),
-    (
-        "nats of the parent-child pairs",
-        (
-            ("own data", "guide_nats_right", "#0072b2"),
-            ("none", "guide_nats_none", "#999999"),
-            ("another's", "guide_nats_wrong", "#d55e00"),
-        ),
-    ),
+    ("nats of the parent-child pairs", _by_data("guide_nats")),
 )
 
 
 def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str | None:
     """Return plots of the measured figures against the number of training equations, as one SVG.
 
-    Parameters
-    ----------
-    curves : sequence of dict
-        Points of the curves as in a card; at least one.
-    equations_a_step : int
-
-    Returns
-    -------
-    str or None
-        None without matplotlib. Each line is a group whose id is the key of its figures.
+    `curves` has the points as in a card, at least one. The result is None without matplotlib. Each line is a
+    group whose id is the key of its figures.
     """
     try:
         from matplotlib import rc_context

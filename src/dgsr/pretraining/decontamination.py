@@ -25,8 +25,6 @@ from dgsr.problems.problem import Problem
 
 # Most assignments of the variables of a problem to those of a generator that are compared: 7 factorial.
 _MAX_ASSIGNMENTS = 5040
-# Fewest finite values by which a function can be compared.
-_MIN_COMPARED = 2
 
 
 def comparison_points(n_variables: int) -> np.ndarray:
@@ -37,14 +35,14 @@ def comparison_points(n_variables: int) -> np.ndarray:
 def comparable(values: np.ndarray, linear_scaling: bool = False) -> np.ndarray:
     """Return the distinct rows of `values` (n_functions, n_points) that identify a function.
 
-    Values that are not finite become NaN, which is not compared. With `linear_scaling`, functions that differ
-    only in scale and offset are treated as the same: the first two values become 0 and 1.
+    Values that are not finite become NaN, which is not compared; two others must remain. With
+    `linear_scaling`, functions that differ only in scale and offset are treated as the same: the first two
+    values become 0 and 1.
     """
-    least = _MIN_COMPARED
     if linear_scaling:
         values = np.array(values, dtype=np.float64)
         scale_all_away(values)
-        least += 2
+    least = 4 if linear_scaling else 2
     values = np.where(np.isfinite(values), values, np.inf)  # inf, since NaN does not equal itself
     rows = np.unique(values[np.isfinite(values).sum(axis=1) >= least], axis=0)
     return np.where(np.isfinite(rows), rows, np.nan)
@@ -63,14 +61,9 @@ class Decontamination(NamedTuple):
 def leave_out(points: np.ndarray, values: np.ndarray, skeletons: np.ndarray | None = None) -> Decontamination:
     """Return functions that must not be drawn.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_variables, n_points)
-        Points at which functions are compared.
-    values : ndarray of shape (n_functions, n_points)
-        The values at these points in the form of `comparable`, in any order.
-    skeletons : ndarray of uint64, optional
-        Ascending hashes of skeletons that must not be drawn either; none by default.
+    `points` (n_variables, n_points) are those at which functions are compared, `values` (n_functions,
+    n_points) the values there in the form of `comparable`, in any order, and `skeletons` ascending hashes of
+    skeletons that must not be drawn either, uint64, none by default.
     """
     if skeletons is None:
         skeletons = np.empty(0, dtype=np.uint64)
@@ -92,6 +85,9 @@ def benchmark_decontamination(
 ) -> Decontamination:
     """Return the benchmark problems, as functions that equations of `library` must not be.
 
+    These are the values of every problem with at most as many variables as `library`, and in a library with
+    constants its skeleton. With linear scaling values are compared up to scale and offset.
+
     Parameters
     ----------
     library : Library
@@ -99,19 +95,12 @@ def benchmark_decontamination(
         Constraints of the generator's programs.
     sets : sequence of str, optional
         Problem sets to exclude; all by default. The card of a generator lists those of its training.
-
-    Returns
-    -------
-    Decontamination
-        The values of every benchmark problem with at most as many variables as `library`, and in a library
-        with constants its skeleton. With linear scaling values are compared up to scale and offset.
     """
     grammar = (constraints or Constraints()).grammar(library)
     points, values = _problem_values(library.n_variables, sets)
     known = problem_skeletons(library, grammar.linear_scaling, sets) if library.has_constants else ()
-    return leave_out(
-        points, comparable(values, grammar.linear_scaling), np.array(sorted(known), dtype=np.uint64)
-    )
+    values = comparable(values, grammar.linear_scaling)
+    return leave_out(points, values, np.array(sorted(known), dtype=np.uint64))
 
 
 def _problems(n_variables: int, sets: Sequence[str] | None) -> list[Problem]:
@@ -163,9 +152,8 @@ def problem_skeletons(library: Library, linear_scaling: bool, sets: Sequence[str
     for problem in _problems(library.n_variables, sets):
         d = problem.n_variables
         truth = rename(problem.truth, {name: f"x{i + 1}" for i, name in enumerate(problem.variable_names)})
-        orders = [tuple(range(d))]
-        if math.factorial(d) <= _MAX_ASSIGNMENTS:
-            orders = list(permutations(range(d)))
+        may_permute = math.factorial(d) <= _MAX_ASSIGNMENTS
+        orders = list(permutations(range(d))) if may_permute else [tuple(range(d))]
         for tree in (truth, _with_power_tokens(truth, library)):
             try:
                 tokens, constants = to_program(tree, library)
@@ -180,16 +168,9 @@ def skeletons_of_orders(
 ) -> set[int]:
     """Return the skeletons of one program for some orders of its variables.
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (length,), int64
-        A program whose variables are the first k of `library`.
-    constants : ndarray of shape (n_constants,)
-    orders : ndarray of shape (n_orders, k), int
-        The variable that replaces each of the first k.
-    library : Library
-    linear_scaling : bool
-        Whether a scale and an offset of the whole program are ignored.
+    `tokens` (length,) and `constants` (n_constants,) are a program whose variables are the first k of
+    `library`; `orders` (n_orders, k) has the variable that replaces each of these. With `linear_scaling` a
+    scale and an offset of the whole program are ignored.
     """
     n = len(orders)
     first = library.first_variable
@@ -210,8 +191,7 @@ def _with_power_tokens(tree: Tree, library: Library) -> Tree:
     if name != "pow":
         return (name, *children)
     base, exponent = children
-    half = exponent in (("div", 1, 2), 0.5)
-    if half and "sqrt" in library.index:
+    if exponent in (("div", 1, 2), 0.5) and "sqrt" in library.index:
         return ("sqrt", base)
     if exponent == 3 and "cube" in library.index:
         return ("cube", base)

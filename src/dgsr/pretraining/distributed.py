@@ -20,7 +20,8 @@ def process_group(device: str) -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or distributed.is_initialized():
         yield
         return
-    has_own_gpu = device.startswith("cuda") and _n_local_processes() <= torch.cuda.device_count()
+    n_here = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]))  # processes on this machine
+    has_own_gpu = device.startswith("cuda") and n_here <= torch.cuda.device_count()
     distributed.init_process_group("nccl" if has_own_gpu else "gloo")
     try:
         yield
@@ -32,11 +33,6 @@ def take_device(device: str) -> None:
     """Distribute the processes that torchrun has started on this machine over its GPUs."""
     if device == "cuda" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-
-
-def _n_local_processes() -> int:
-    """Return the number of the processes that torchrun has started on this machine."""
-    return int(os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]))
 
 
 def rank() -> int:

@@ -12,21 +12,9 @@ from dgsr.kernels.pair_counts import pair_counts
 
 
 def guide_nats(generator: Generator, encoding: Encoding, programs: Population, n_variables: int) -> Tensor:
-    """Return minus the log-likelihood of the parent-child pairs of each program under the guide.
+    """Return minus the log-likelihood of the parent-child pairs of programs under the guide, shape (D,).
 
-    Parameters
-    ----------
-    generator : Generator
-        A generator with a guide.
-    encoding : Encoding
-        The encoding of D data sets of `n_variables` columns.
-    programs : Population
-        A program for each data set.
-    n_variables : int
-
-    Returns
-    -------
-    Tensor of shape (D,)
+    `encoding` is that of D data sets of `n_variables` columns, and `programs` has one for each.
     """
     guide, library = generator.guide, generator.library
     if guide is None:

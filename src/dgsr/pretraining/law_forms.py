@@ -36,12 +36,10 @@ FUNCTIONS = (
     *("exp", "exp -", "log", "sin", "cos", "tanh", "1 - exp -", "1 + g", "1 - g", "arcsin", "arccos"),
     "power",  # the exponent is a number that is not whole
 )
-EXPONENTIAL, DECAY, LOGARITHM, SINE, COSINE, HYPERBOLIC, SATURATION, ONE_PLUS, ONE_MINUS, *_OTHERS = range(
-    len(FUNCTIONS)
-)
+_, DECAY, LOGARITHM, SINE, COSINE, _, SATURATION, ONE_PLUS, ONE_MINUS = range(9)
 #: Operators that may be applied to a whole law.
 AROUND = ("", "sqrt", "log", "exp", "inv", "square")
-NOTHING_AROUND, ROOT_AROUND, LOG_AROUND, EXP_AROUND, INVERSE_AROUND, SQUARE_AROUND = range(len(AROUND))
+_, ROOT_AROUND, LOG_AROUND, EXP_AROUND, INVERSE_AROUND, SQUARE_AROUND = range(len(AROUND))
 #: Operators by name, in the order of `LawTable.tokens`.
 NAMES = (
     *("add", "sub", "mul", "div", "exp", "log", "sin", "cos", "sqrt", "tanh", "neg", "inv"),
@@ -84,20 +82,12 @@ SHARES = {
 SAME_UNIT = 0.4
 #: A variable has the unit of an earlier variable or a new unit; otherwise it has none.
 WITH_UNIT = 0.85
-#: A base unit is part of a new unit.
-BASE_UNIT = 0.5
-#: The exponent of a variable in a product with a given unit is 1.
-FIRST_POWER = 0.5
-#: The exponent is 1 or -1.
-INVERSE = 0.85
-#: The exponent is 1, -1 or 2; otherwise it is -2.
-SQUARE = 0.95
+#: The exponent of a variable in a product with a given unit is 1, -1, 2, -2.
+SMALL_POWERS = np.array([0.5, 0.35, 0.1, 0.05])
 #: A product has a constant factor.
 WITH_CONSTANT = 0.15
 #: A product of a constant and a variable has a second variable.
 SECOND_VARIABLE = 0.3
-#: This second variable is a factor and not a divisor.
-ABOVE = 0.5
 #: A sum in parentheses begins with a square.
 FIRST_SQUARE = 0.25
 #: A sum in parentheses has a third term.

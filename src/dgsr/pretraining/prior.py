@@ -13,7 +13,7 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.pretraining.decontamination import Decontamination, nothing_held_out
 from dgsr.pretraining.law_forms import law_table
-from dgsr.pretraining.prior_kernel import DrawnArrays, canonicalise_all, draw_datasets, draw_orders
+from dgsr.pretraining.prior_kernel import canonicalise_all, draw_datasets, draw_orders
 from dgsr.pretraining.prior_trees import PriorTable
 from dgsr.pretraining.rewriting import rewriting
 
@@ -41,14 +41,11 @@ _EXPONENTS = (-3, -2, -1.5, -0.5, 0.25, 1 / 3, 2 / 3, 0.75, 1.5, 2.5)
 #: version can reproduce the equations of a training or resume it.
 PRIOR_VERSION = 2
 
+# Bounds and probability of a noise that is never added.
+_NO_NOISE = 1.0, 1.0, 0.0
+
 CONSTANTS = ("uniform", "log-uniform")
 INPUTS = ("uniform", "varied")
-
-# Most variables in an equation over a table of many columns, for which the length of equations is chosen.
-_MOST_IN_AN_EQUATION = 5
-
-# Operators that a library needs for laws.
-_NEEDED_BY_LAWS = ("add", "sub", "mul", "div")
 
 #: Intervals of the paper's benchmark tables, (low, high, weight).
 DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0, 1.0), (0.0, 2.0, 1.0),
@@ -57,7 +54,7 @@ DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0
 
 def _lacking_for_laws(library: Library) -> list[str]:
     """Return the operators that a library needs for laws and does not have."""
-    return [name for name in _NEEDED_BY_LAWS if name not in library.operators]
+    return [name for name in ("add", "sub", "mul", "div") if name not in library.operators]
 
 
 class DrawnDataSets(NamedTuple):
@@ -70,10 +67,8 @@ class DrawnDataSets(NamedTuple):
     def reordered(self, orders: np.ndarray) -> DrawnDataSets:
         """Return the same equations with their columns in another order.
 
-        Parameters
-        ----------
-        orders : ndarray of shape (n_datasets, n_variables), int
-            The column that comes first, second, ... in each data set; columns from `n_variables` on stay.
+        `orders` (n_datasets, n_variables) are the columns that come first, second, ... in each data set;
+        those from `n_variables` on stay.
         """
         library, n_variables = self.programs.library, orders.shape[1]
         first = library.first_variable
@@ -155,11 +150,10 @@ class Prior:
             raise ValueError(f"constants={self.constants!r} is unknown; choose from {', '.join(CONSTANTS)}.")
         if self.inputs not in INPUTS:
             raise ValueError(f"inputs={self.inputs!r} is unknown; choose from {', '.join(INPUTS)}.")
-        if not 0.0 <= self.laws <= 1.0:
-            raise ValueError(f"laws={self.laws} is a share: give a number from 0 to 1.")
-        if not 0.0 <= self.transformed <= 1.0:
-            raise ValueError(f"transformed={self.transformed} is a probability: give a number from 0 to 1.")
-        low, high, probability = self.noise or (1.0, 1.0, 0.0)
+        for name, share in {"laws": self.laws, "transformed": self.transformed}.items():
+            if not 0.0 <= share <= 1.0:
+                raise ValueError(f"{name}={share} is a share: give a number from 0 to 1.")
+        low, high, probability = self.noise or _NO_NOISE
         if not (0.0 < low <= high and 0.0 <= probability <= 1.0):
             raise ValueError(f"noise={self.noise} must be 0 < low <= high and a probability, or None.")
 
@@ -167,11 +161,7 @@ class Prior:
     def default_for(cls, library: Library, n_variables: int) -> Prior:
         """Return the default prior of a library, which without constants is the paper's.
 
-        Parameters
-        ----------
-        library : Library
-        n_variables : int
-            Most variables of a data set; with constants equations are long enough to have them all.
+        With constants equations are long enough to have all of `n_variables`, the most of a data set.
         """
         if not library.has_constants:
             return cls()
@@ -188,22 +178,14 @@ class Prior:
     def varied_for(cls, library: Library, n_variables: int, laws: float | None = None) -> Prior:
         """Return the default prior of a library mixed with laws, over inputs like those of users.
 
-        In a library with constants, four targets in ten have a scale and half of these an offset.
-
-        Parameters
-        ----------
-        library : Library
-        n_variables : int
-            Most variables of a data set; equations are long enough to have five of them.
-        laws : float, optional
-            Fraction of laws; by default 0.5, or 0 for a library that lacks operators for them.
+        Equations are long enough to have five of at most `n_variables` of a data set. In a library with
+        constants, four targets in ten have a scale and half of these an offset. `laws` is the fraction of
+        laws, by default 0.5, or 0 for a library that lacks operators for them.
         """
         if laws is None:
             laws = 0.0 if _lacking_for_laws(library) else 0.5
-        noise = (0.001, 0.2, 0.5) if library.has_constants else None
-        transformed = 0.4 if library.has_constants else 0.0
-        usual = cls.default_for(library, min(n_variables, _MOST_IN_AN_EQUATION))
-        return replace(usual, laws=laws, inputs="varied", noise=noise, transformed=transformed)
+        prior = replace(cls.default_for(library, min(n_variables, 5)), laws=laws, inputs="varied")
+        return replace(prior, noise=(0.001, 0.2, 0.5), transformed=0.4) if library.has_constants else prior
 
     def table(self, library: Library) -> PriorTable:
         """Return the prior over the tokens of `library`, as arrays."""
@@ -227,28 +209,20 @@ class Prior:
             weights |= dict.fromkeys(_POWERS, 0.0)
         if not library.has_constants and "pow" in operators:
             weights["pow"] = 0.0
-        low, high, probability = self.noise or (1.0, 1.0, 0.0)
+        low, high = map(float, self.constant_range)
+        noise = self.noise or _NO_NOISE
         return PriorTable(
             weights=np.array([weights[name] for name in (*operators, *_POWERS)], dtype=np.float64),
             n_operators=len(operators),
-            add=library.index.get("add", -1),
-            mul=library.index.get("mul", -1),
-            div=library.index.get("div", -1),
-            square=library.index.get("square", -1),
-            cube=library.index.get("cube", -1),
-            pow=library.index.get("pow", -1),
             exponents=np.array(_EXPONENTS, dtype=np.float64),
             rewriting=rewriting(library),
             variable_probability=self.variable_probability,
             integer_weights=1.0 / np.arange(1, self.max_integer + 1),
             min_leaves=self.min_leaves,
             max_leaves=self.max_leaves,
-            constant_low=self.constant_range[0],
-            constant_high=self.constant_range[1],
+            constant_range=(low, high),
             log_uniform=self.constants == "log-uniform",
-            noise_low=low,
-            noise_high=high,
-            noise_probability=probability,
+            noise=(float(noise[0]), float(noise[1]), float(noise[2])),
             has_constants=library.has_constants,
             first_variable=library.first_variable,
             domains=np.array(self.domains, dtype=np.float64),
@@ -286,10 +260,6 @@ class Prior:
             an equation are the first ones. With a fixed order the last of five columns occurred in only 3% of
             the equations.
 
-        Returns
-        -------
-        DrawnDataSets
-
         Raises
         ------
         ValueError
@@ -298,23 +268,19 @@ class Prior:
         if excluded is None:
             excluded = nothing_held_out(library.n_variables)
         grammar = constraints.grammar(library, n_variables)
-        drawn = DrawnArrays(
-            tokens=np.zeros((n_datasets, grammar.max_length), dtype=np.int64),
-            lengths=np.zeros(n_datasets, dtype=np.int64),
-            constants=np.ones((n_datasets, grammar.max_constants if library.has_constants else 0)),
-            X=np.zeros((n_datasets, n_samples, library.n_variables)),
-            y=np.zeros((n_datasets, n_samples)),
-        )
+        n_constants = grammar.max_constants if library.has_constants else 0
+        programs = Population.empty(n_datasets, library, grammar.max_length, n_constants)
+        X, y = np.zeros((n_datasets, n_samples, library.n_variables)), np.zeros((n_datasets, n_samples))
         tables = self.table(library), law_table(library)
-        draw_datasets(n_variables, library.table, grammar, *tables, excluded, drawn, state)
-        if not drawn.lengths.all():
+        drawn = programs.arrays, X, y
+        draw_datasets(n_variables, library.table, grammar, *tables, excluded, *drawn, state)
+        if not programs.lengths.all():
             raise ValueError(
                 f"The prior has no equations of {constraints.min_length} to {constraints.max_length} tokens "
                 f"over {n_variables} variables of library {library.name!r}; change min_leaves="
                 f"{self.min_leaves}, max_leaves={self.max_leaves}, the weights or the lengths."
             )
-        programs = Population(library, drawn.tokens, drawn.lengths, drawn.constants)
-        data_sets = DrawnDataSets(programs, drawn.X, drawn.y)
+        data_sets = DrawnDataSets(programs, X, y)
         if in_any_order:
             data_sets = data_sets.reordered(draw_orders(n_datasets, n_variables, state))
             canonicalise_all(data_sets.programs.arrays, library.table.arity, tables[0].rewriting)

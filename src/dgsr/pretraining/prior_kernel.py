@@ -35,24 +35,6 @@ _LARGEST = 1e8
 _LEAST_VARIANCE = 1e-10
 # Relative difference up to which values are equal except for rounding.
 _ROUNDING = 1e-9
-# Smallest absolute value of the scale of a transformed target.
-_LEAST_SCALE = 0.01
-# Largest absolute value of the scale.
-_LARGEST_SCALE = 100.0
-# Smallest standard deviation of the offset, in standard deviations of the target.
-_LEAST_OFFSET = 0.1
-# Largest standard deviation of the offset.
-_LARGEST_OFFSET = 10.0
-
-
-class DrawnArrays(NamedTuple):
-    """Arrays that receive equations and data sets; constants are initially 1, all others 0."""
-
-    tokens: np.ndarray  # (n_datasets, max_length) int64
-    lengths: np.ndarray  # (n_datasets,) int64
-    constants: np.ndarray  # (n_datasets, max_constants) float64
-    X: np.ndarray  # (n_datasets, n_samples, n_columns) float64
-    y: np.ndarray  # (n_datasets, n_samples) float64
 
 
 class _Workspace(NamedTuple):
@@ -158,6 +140,12 @@ def scale_all_away(values):
 
 
 @allocation_free
+def _evaluated(tokens, length, constants, table, n_rows, w):
+    """Evaluate a program on the columns in `w.work`; return the row of `w.work` that has the values."""
+    return run_program(tokens, length, constants, table.opcode, table.argument, w.work, n_rows, w.stack, True)
+
+
+@allocation_free
 def _can_be_simplified(tokens, length, constants, table, arity, has_constants, points, w):
     """Return whether a subtree equals one inside it, as in x1 + (x2 - x1) and x2*(x1/x1).
 
@@ -174,10 +162,7 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
     for i in range(length - 1, -1, -1):
         n_before -= table.opcode[tokens[i]] == CONSTANT
         end = w.ends[i]
-        row = run_program(
-            tokens[i:end], end - i, constants[n_before:], table.opcode, table.argument,
-            w.work, n_points, w.stack, True,
-        )  # fmt: skip
+        row = _evaluated(tokens[i:end], end - i, constants[n_before:], table, n_points, w)
         copy_to(w.values[i], w.work[row, :n_points])
         if arity[tokens[i]] > 0:
             if has_constants and _is_flat(w.values[i]):
@@ -217,9 +202,7 @@ def _has_an_idle_column(tokens, length, constants, table, first_variable, points
             continue
         for j in range(n_points):
             w.work[c, j] = points[c, (j + 1) % n_points]
-        row = run_program(
-            tokens, length, constants, table.opcode, table.argument, w.work, n_points, w.stack, True
-        )
+        row = _evaluated(tokens, length, constants, table, n_points, w)
         if _agree(w.work[row, :n_points], w.values[0]):
             return True
         copy_to(w.work[c], points[c])
@@ -241,9 +224,9 @@ def _leaves_out_a_variable(tokens, length, is_variable):
 
 
 @allocation_free
-def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w, state):
-    """Draw equation `b`; return its length, or 0 if it must be drawn again."""
-    tokens, constants, parts = drawn.tokens[b], drawn.constants[b], w.parts
+def _draw_program(tokens, constants, n_variables, table, grammar, prior, law, excluded, w, state):
+    """Draw an equation; return its length, or 0 if it must be drawn again."""
+    parts = w.parts
     w.units[:] = 0
     if prior.law_share > 0.0 and uniform(state) < prior.law_share:
         n_nodes = grow_law(n_variables, law, w.tree, w.units, state)
@@ -280,9 +263,8 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
 
 
 @allocation_free
-def _evaluate(b, length, table, drawn, w):
-    """Evaluate equation `b` on its inputs; return the variance, or 0 if the target is not usable."""
-    tokens, X, y = drawn.tokens[b], drawn.X[b], drawn.y[b]
+def _evaluate(tokens, length, constants, table, X, y, w):
+    """Write the values of an equation to `y`; return their variance, or 0 if the target is not usable."""
     n_samples, n_columns = X.shape
     mean, usable = 0.0, True
     for start in range(0, n_samples, w.work.shape[1]):
@@ -290,9 +272,7 @@ def _evaluate(b, length, table, drawn, w):
         for c in range(n_columns):
             for j in range(n_rows):
                 w.work[c, j] = X[start + j, c]
-        row = run_program(
-            tokens, length, drawn.constants[b], table.opcode, table.argument, w.work, n_rows, w.stack, True
-        )
+        row = _evaluated(tokens, length, constants, table, n_rows, w)
         for j in range(n_rows):
             value = w.work[row, j]
             if not abs(value) < _LARGEST:  # also for NaN
@@ -310,67 +290,57 @@ def _evaluate(b, length, table, drawn, w):
 @allocation_free
 def _add_noise(y, variance, prior, state):
     """Add Gaussian noise to the target, with the prior's probability."""
-    if prior.noise_probability > 0.0 and uniform(state) < prior.noise_probability:
-        scale = np.sqrt(variance) * log_uniform(state, prior.noise_low, prior.noise_high)
+    low, high, probability = prior.noise
+    if probability > 0.0 and uniform(state) < probability:
+        scale = np.sqrt(variance) * log_uniform(state, low, high)
         for j in range(len(y)):
             y[j] += scale * normal(state)
 
 
 @allocation_free
 def _transform(y, variance, prior, state):
-    """Give the target a scale and perhaps an offset, with the prior's probability."""
+    """Give the target a scale and perhaps an offset as `Prior.transformed` states."""
     if prior.transformed > 0.0 and uniform(state) < prior.transformed:
-        scale = log_uniform(state, _LEAST_SCALE, _LARGEST_SCALE) * (1.0 if uniform(state) < 0.5 else -1.0)
+        scale = log_uniform(state, 0.01, 100.0) * (1.0 if uniform(state) < 0.5 else -1.0)
         offset = 0.0
         if uniform(state) < 0.5:
-            offset = normal(state) * log_uniform(state, _LEAST_OFFSET, _LARGEST_OFFSET) * np.sqrt(variance)
+            offset = normal(state) * log_uniform(state, 0.1, 10.0) * np.sqrt(variance)
         for j in range(len(y)):
             y[j] = scale * (y[j] + offset)
 
 
 @compiled(nogil=True)
-def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, state):
+def draw_datasets(n_variables, table, grammar, prior, law, excluded, programs, X, y, state):
     """Draw equations from the prior and evaluate each on random inputs.
 
-    Parameters
-    ----------
-    n_variables : int
-        Number of variables that an equation may have, at most that of the library.
-    table : TokenTable
-    grammar : Grammar
-    prior : PriorTable
-    law : LawTable
-    excluded : Decontamination
-        Functions that must not be drawn.
-    drawn : DrawnArrays
-        Receives the equations and their data; lengths stay 0 from the first data set on for which no equation
-        is found. Targets are finite and not constant; they are the values of the program, with the noise and
-        the transformation of the prior.
-    state : ndarray of 4 uint64
-        State of the random number generator; advanced.
+    `programs` are empty and receive the equations; lengths stay 0 from the first data set on for which none
+    is found. `X` (n_datasets, n_samples, n_columns) has zeros and receives the inputs of the first
+    `n_variables` columns. `y` (n_datasets, n_samples) receives the values with the noise and the
+    transformation of the prior, which are finite and not constant. Functions of `excluded` are not drawn.
     """
-    n_datasets, _, n_columns = drawn.X.shape
-    w = _new_workspace(drawn.tokens.shape[1], n_columns, excluded.points.shape[1], prior.has_constants)
+    tokens, lengths, constants = programs
+    w = _new_workspace(tokens.shape[1], X.shape[2], excluded.points.shape[1], prior.has_constants)
     b = n_trials = 0
-    while b < n_datasets and n_trials < _MAX_TRIALS:
+    while b < len(lengths) and n_trials < _MAX_TRIALS:
         n_trials += 1
-        length = _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w, state)
+        own = tokens[b], constants[b]
+        length = _draw_program(*own, n_variables, table, grammar, prior, law, excluded, w, state)
         if length == 0:
             continue
         if prior.varied:
-            draw_varied_inputs(drawn.X[b], n_variables, prior.domains, state)
+            draw_varied_inputs(X[b], n_variables, prior.domains, state)
         else:
-            draw_inputs(drawn.X[b], n_variables, prior.domains, state)
-        variance = _evaluate(b, length, table, drawn, w)
+            draw_inputs(X[b], n_variables, prior.domains, state)
+        variance = _evaluate(tokens[b], length, constants[b], table, X[b], y[b], w)
         if variance == 0.0:
             continue
-        _add_noise(drawn.y[b], variance, prior, state)
+        _add_noise(y[b], variance, prior, state)
         if grammar.linear_scaling:
-            _transform(drawn.y[b], variance, prior, state)
+            _transform(y[b], variance, prior, state)
         if prior.varied and grammar.linear_scaling:  # other units change the scale of a law
-            change_units(drawn.X[b], n_variables, w.units, state)
-        drawn.tokens[b, length:] = 0
-        drawn.lengths[b] = length
+            change_units(X[b], n_variables, w.units, state)
+        tokens[b, length:] = 0
+        lengths[b] = length
         b += 1
         n_trials = 0
 

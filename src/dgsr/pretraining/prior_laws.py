@@ -17,7 +17,7 @@ from dgsr.kernels.arrays import are_zero, copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, uniform
 from dgsr.pretraining import law_forms as forms
-from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, Tree
+from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, Tree, close_gaps
 
 #: Number of base units, such as length, mass and time.
 N_UNITS = 3
@@ -97,7 +97,7 @@ def _draw_units(draft, state):
             copy_to(draft.units[v], draft.units[integer(state, v)])
         elif u < forms.WITH_UNIT:
             for k in range(N_UNITS):
-                if uniform(state) < forms.BASE_UNIT:
+                if uniform(state) < 0.5:
                     draft.units[v, k] = integer(state, 5) - 2
 
 
@@ -118,10 +118,7 @@ def _draw_product(draft, unit, state):
     for _ in range(_TRIALS):
         draft.powers[:] = 0
         for _ in range(1 + integer(state, 3)):
-            u = uniform(state)
-            power = (
-                1 if u < forms.FIRST_POWER else (-1 if u < forms.INVERSE else (2 if u < forms.SQUARE else -2))
-            )
+            power = (1, -1, 2, -2)[choice(state, forms.SMALL_POWERS)]
             draft.powers[_variable(draft, state)] += power
         if are_zero(draft.powers):
             continue
@@ -166,7 +163,7 @@ def _product_of(draft, unit, law, state):
     draft.powers[:] = 0
     draft.powers[_variable(draft, state)] = 1
     if uniform(state) < forms.SECOND_VARIABLE:
-        draft.powers[_variable(draft, state)] += 1 if uniform(state) < forms.ABOVE else -1
+        draft.powers[_variable(draft, state)] += 1 if uniform(state) < 0.5 else -1
         if are_zero(draft.powers):
             draft.powers[_variable(draft, state)] = 1
     return _times(draft, _constant(draft, state), _write_product(draft, law), law)
@@ -268,25 +265,10 @@ def _term(draft, is_first, unit, law, state):
 
 @compiled()
 def grow_law(n_variables, law, tree, units, state):
-    """Draw the tree of a law.
+    """Draw the tree of a law; return its number of nodes, or 0 if it would have more than `MAX_NODES`.
 
-    Parameters
-    ----------
-    n_variables : int
-        Number of variables that leaves may be.
-    law : LawTable
-    tree : Tree
-        Receives the tree.
-    units : ndarray of shape (n_columns, N_UNITS), int64
-        Receives the exponents of the base units of the variables, or zeros if a constant supplies a unit,
-        since that constant would depend on the choice of units.
-    state : ndarray of 4 uint64
-        State of the random number generator; advanced.
-
-    Returns
-    -------
-    int
-        Number of nodes; 0 if the law would have more than `MAX_NODES`.
+    `units` (n_columns, N_UNITS) receives the exponents of the base units of the variables, or zeros if a
+    constant supplies a unit, since that constant would depend on the choice of units.
     """
     draft = LawDraft(
         tree,
@@ -320,28 +302,12 @@ def grow_law(n_variables, law, tree, units, state):
     elif around == forms.SQUARE_AROUND:
         node = _raised(draft, node, 2.0, law)
     _root_first(draft.counts[0], tree)
-    _close_gaps(draft)
+    rank = close_gaps(draft.counts[0], n_variables, tree)
     if draft.counts[1] > 0:
         units[:] = 0
+    else:
+        draft.units[rank] = draft.units.copy()
     return draft.counts[0]
-
-
-@compiled()
-def _close_gaps(draft):
-    """Renumber the variables so that those that occur come first, in their present order."""
-    rank = np.zeros(len(draft.used), dtype=np.int64)
-    n_used = 0
-    for occurs in (True, False):
-        for v in range(len(draft.used)):
-            if (draft.used[v] > 0) == occurs:
-                rank[v] = n_used
-                n_used += 1
-    before = draft.units.copy()
-    for v in range(len(rank)):
-        draft.units[rank[v]] = before[v]
-    for node in range(draft.counts[0]):
-        if draft.tree.kind[node] == VARIABLE:
-            draft.tree.first[node] = rank[draft.tree.first[node]]
 
 
 @allocation_free

@@ -15,15 +15,6 @@ from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, log_uniform, uniform
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, takes_two
 
-# Fraction of integers among the constants of ``constants="log-uniform"``.
-_WHOLE_SHARE = 0.3
-# Fraction of negative numbers among them.
-_NEGATIVE_SHARE = 0.3
-# Smallest absolute value of the constants that are not integers.
-_LEAST = 0.1
-# Largest absolute value of the constants that are not integers.
-_MOST = 10.0
-
 
 class Subprograms(NamedTuple):
     """The programs of all subtrees of a tree, by node; the program of node 0 is that of the tree."""
@@ -49,20 +40,8 @@ def new_subprograms(max_length, has_constants):
 def write_program(n_nodes, tree, prior, grammar, parts, state):
     """Write a tree as a program, which is stored at node 0 of `parts`.
 
-    Parameters
-    ----------
-    n_nodes : int
-    tree : Tree
-    prior : PriorTable
-    grammar : Grammar
-    parts : Subprograms
-    state : ndarray of 4 uint64
-        State of the random number generator by which constants are drawn; advanced.
-
-    Returns
-    -------
-    bool
-        False if a subtree is too long, has too many constants, or would repeat a constant.
+    `state` is the state of the random number generator by which constants are drawn. The result is False if
+    a subtree is too long, has too many constants, or would repeat a constant.
     """
     for node in range(n_nodes - 1, -1, -1):  # children before their parents
         parts.lengths[node] = 0
@@ -89,7 +68,7 @@ def _write_leaf(node, tree, prior, parts, state):
         is_given = tree.kind[node] == NUMBER
         parts.constants[node, 0] = float(value) if is_given else _draw_constant(prior, state)
         parts.n_constants[node] = 1
-        return _append_token(parts, node, prior.first_variable - 1)
+        return _append_token(parts, node, prior.rewriting.constant)
     return _append_integer(parts, node, value, prior)
 
 
@@ -98,7 +77,7 @@ def _write_power(node, base, power, prior, parts):
     """Write a power; a base that would be repeated must not have constants."""
     if not append_power(parts, node, base, power, prior):
         return False
-    once = prior.cube >= 0 if power == 3 else prior.square >= 0 and power != 5
+    once = prior.rewriting.cube >= 0 if power == 3 else prior.rewriting.square >= 0 and power != 5
     if parts.n_constants[base] > 0 and not once:
         return False
     parts.n_constants[node] = parts.n_constants[base]
@@ -111,24 +90,21 @@ def _write_operator(node, tree, prior, grammar, parts, state):
     """Write an operator and its subtrees; an integer multiple is written as a product or a repeated sum."""
     kind, first = tree.kind, tree.first
     operator, left, right = kind[node], first[node], tree.second[node]
-    binary = takes_two(operator, prior, grammar)
+    binary, is_pow = takes_two(operator, prior, grammar), operator == prior.rewriting.pow
     if binary and not prior.has_constants:
-        if operator == prior.mul and (kind[left] == INTEGER or kind[right] == INTEGER):
+        if operator == prior.rewriting.mul and (kind[left] == INTEGER or kind[right] == INTEGER):
             value, factor = (first[left], right) if kind[left] == INTEGER else (first[right], left)
             length = parts.lengths[factor]
             if value * length + value - 1 <= 2 * value + 2 + length:
-                return _append_repeated(parts, node, prior.add, factor, value)
-        if operator == prior.div and kind[right] == INTEGER and first[right] == 1:
+                return _append_repeated(parts, node, prior.rewriting.add, factor, value)
+        if operator == prior.rewriting.div and kind[right] == INTEGER and first[right] == 1:
             return _append(parts, node, left)
-    if not _append_token(parts, node, operator):
-        return False
-    if not _append(parts, node, left):
-        return False
-    if operator == prior.pow and not _append_token(parts, node, prior.first_variable - 1):
-        return False
-    if binary and not _append(parts, node, right):
-        return False
-    return _join_constants(node, left, right if binary else -1, operator == prior.pow, prior, parts, state)
+    fits = _append_token(parts, node, operator) and _append(parts, node, left)
+    if is_pow:
+        fits = fits and _append_token(parts, node, prior.rewriting.constant)
+    if binary:
+        fits = fits and _append(parts, node, right)
+    return fits and _join_constants(node, left, right if binary else -1, is_pow, prior, parts, state)
 
 
 @allocation_free
@@ -151,13 +127,14 @@ def _join_constants(node, left, right, is_pow, prior, parts, state):
 
 @allocation_free
 def _draw_constant(prior, state):
-    """Return a random constant."""
+    """Return a random constant; the shares and bounds are those that `Prior.constants` states."""
     if not prior.log_uniform:
-        return prior.constant_low + (prior.constant_high - prior.constant_low) * uniform(state)
-    sign = -1.0 if uniform(state) < _NEGATIVE_SHARE else 1.0
-    if uniform(state) < _WHOLE_SHARE:
+        low, high = prior.constant_range
+        return low + (high - low) * uniform(state)
+    sign = -1.0 if uniform(state) < 0.3 else 1.0
+    if uniform(state) < 0.3:
         return sign * (1.0 + choice(state, prior.integer_weights))
-    return sign * log_uniform(state, _LEAST, _MOST)
+    return sign * log_uniform(state, 0.1, 10.0)
 
 
 # The functions below append tokens and return False where there is no room.
@@ -199,10 +176,10 @@ def _append_repeated(parts, node, operator, source, times):
 @allocation_free
 def _append_integer(parts, node, value, prior):
     """Append `value` as (x1 + ... + x1)/x1."""
-    fits = _append_token(parts, node, prior.div)
+    fits = _append_token(parts, node, prior.rewriting.div)
     for i in range(value):
         if i < value - 1:
-            fits = fits and _append_token(parts, node, prior.add)
+            fits = fits and _append_token(parts, node, prior.rewriting.add)
         fits = fits and _append_token(parts, node, prior.first_variable)
     return fits and _append_token(parts, node, prior.first_variable)
 
@@ -210,17 +187,17 @@ def _append_integer(parts, node, value, prior):
 @allocation_free
 def append_power(parts, node, base, power, prior):
     """Append a power, 2 to 5, of the program of `base`, with the tokens square and cube if they exist."""
-    if prior.square >= 0 and power == 2:
-        fits = _append_token(parts, node, prior.square)
-    elif prior.cube >= 0 and power == 3:
-        fits = _append_token(parts, node, prior.cube)
-    elif prior.square >= 0 and power >= 4:
+    square, cube = prior.rewriting.square, prior.rewriting.cube
+    if square >= 0 and power == 2:
+        fits = _append_token(parts, node, square)
+    elif cube >= 0 and power == 3:
+        fits = _append_token(parts, node, cube)
+    elif square >= 0 and power >= 4:
         fits = True
         if power == 5:
-            fits = _append_token(parts, node, prior.mul)
-            fits = fits and _append(parts, node, base)
+            fits = _append_token(parts, node, prior.rewriting.mul) and _append(parts, node, base)
         for _ in range(2):
-            fits = fits and _append_token(parts, node, prior.square)
+            fits = fits and _append_token(parts, node, square)
     else:
-        return _append_repeated(parts, node, prior.mul, base, power)
+        return _append_repeated(parts, node, prior.rewriting.mul, base, power)
     return fits and _append(parts, node, base)

@@ -33,24 +33,15 @@ class PriorTable(NamedTuple):
 
     weights: np.ndarray  # (n_operators + 4,) float64
     n_operators: int
-    add: int  # token ids, -1 for an operator that the library lacks
-    mul: int
-    div: int
-    square: int
-    cube: int
-    pow: int  # its exponent is a number, never a subtree
-    exponents: np.ndarray  # (n_exponents,) float64
-    rewriting: Rewriting
+    exponents: np.ndarray  # (n_exponents,) float64: the exponents of ``pow``, never a subtree
+    rewriting: Rewriting  # has the token ids of operators
     variable_probability: float
     integer_weights: np.ndarray  # (max_integer,) float64
     min_leaves: int
     max_leaves: int
-    constant_low: float
-    constant_high: float
-    log_uniform: bool  # whether constants are log-uniform and not uniform between these bounds
-    noise_low: float
-    noise_high: float
-    noise_probability: float
+    constant_range: tuple[float, float]
+    log_uniform: bool  # whether constants are log-uniform and not uniform in this range
+    noise: tuple[float, float, float]  # bounds of its standard deviation, and its probability
     has_constants: bool
     first_variable: int
     domains: np.ndarray  # (n_domains, 3) float64: low, high and weight of the intervals of inputs
@@ -70,38 +61,21 @@ class Tree(NamedTuple):
 @compiled()
 def new_tree():
     """Return an empty `Tree`."""
-    return Tree(
-        np.empty(MAX_NODES, dtype=np.int64),
-        np.empty(MAX_NODES, dtype=np.int64),
-        np.empty(MAX_NODES, dtype=np.int64),
-    )
+    kind = np.empty(MAX_NODES, dtype=np.int64)
+    return Tree(kind, np.empty_like(kind), np.empty_like(kind))
 
 
 @allocation_free
 def takes_two(operator, prior, grammar):
     """Return whether an operator has two subtrees; ``pow`` does not, as its exponent is a number."""
-    return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
+    return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.rewriting.pow
 
 
 @compiled()
 def grow_tree(n_variables, prior, grammar, tree, state):
-    """Draw a tree.
+    """Draw a tree of up to `n_variables` variables into `tree`; return its number of nodes.
 
-    Parameters
-    ----------
-    n_variables : int
-        Number of variables that leaves may be.
-    prior : PriorTable
-    grammar : Grammar
-    tree : Tree
-        Receives the tree.
-    state : ndarray of 4 uint64
-        State of the random number generator; advanced.
-
-    Returns
-    -------
-    int
-        Number of nodes; 0 if the tree would have more than `MAX_NODES`.
+    The number is 0 if the tree would have more than `MAX_NODES`.
     """
     n_leaves = prior.min_leaves + integer(state, prior.max_leaves - prior.min_leaves + 1)
     parent = np.full(MAX_NODES, -1, dtype=np.int64)
@@ -109,7 +83,7 @@ def grow_tree(n_variables, prior, grammar, tree, state):
     n_nodes = _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state)
     if n_nodes > 0:
         _fill_leaves(leaves[:n_leaves], parent, n_variables, prior, grammar, tree, state)
-        _close_gaps(leaves[:n_leaves], n_variables, tree)
+        close_gaps(n_nodes, n_variables, tree)
     return n_nodes
 
 
@@ -170,13 +144,20 @@ def _fill_leaves(leaves, parent, n_variables, prior, grammar, tree, state):
 
 
 @compiled()
-def _close_gaps(leaves, n_variables, tree):
-    """Renumber the variables so that those that occur come first, in their present order."""
-    present = np.zeros(n_variables, dtype=np.int64)
-    for node in leaves:
+def close_gaps(n_nodes, n_variables, tree):
+    """Renumber the variables, those that occur first, in their present order; return their new numbers."""
+    occurs = np.zeros(n_variables, dtype=np.bool_)
+    for node in range(n_nodes):
         if tree.kind[node] == VARIABLE:
-            present[tree.first[node]] = 1
-    rank = np.cumsum(present) - 1
-    for node in leaves:
+            occurs[tree.first[node]] = True
+    rank = np.empty(n_variables, dtype=np.int64)
+    n_ranked = 0
+    for comes_now in (True, False):
+        for v in range(n_variables):
+            if occurs[v] == comes_now:
+                rank[v] = n_ranked
+                n_ranked += 1
+    for node in range(n_nodes):
         if tree.kind[node] == VARIABLE:
             tree.first[node] = rank[tree.first[node]]
+    return rank

@@ -19,11 +19,7 @@ def rewriting(library: Library) -> Rewriting:
         )
         # A scale of f becomes a scale of its square; an offset of f becomes a scale of exp(f).
         inside |= dict.fromkeys(("square", "cube", "sqrt", "abs", "inv", "pow"), (scale, 0))
-        inside |= {
-            "neg": (around, 0),
-            "exp": (OFFSET if scale else 0, 0),
-            "log": (SCALE if offset else 0, 0),
-        }
+        inside |= {"neg": (around, 0), "exp": (OFFSET if scale else 0, 0), "log": (SCALE if offset else 0, 0)}
         for name, children in inside.items():
             if name in library.index:
                 fitted[library.index[name], :, around] = children

@@ -37,9 +37,6 @@ from dgsr.problems import list_sets
 
 _Settings = TypeVar("_Settings")
 
-_TRAINING = "training.safetensors"
-# Fewest tokens of an equation in the paper, appendix "Dataset Generation and Training".
-_MIN_LENGTH_OF_PAPER = 4
 # Number of measurements during a training.
 _CURVE_POINTS = 20
 
@@ -157,7 +154,7 @@ def pretrain(
         library = get_library(library, n_variables)
     library = library.with_variables(n_variables)
     refuse_user_operators(library)
-    min_length = _MIN_LENGTH_OF_PAPER if training == "paper" else 1
+    min_length = 4 if training == "paper" else 1  # appendix "Dataset Generation and Training"
     training = replace(_preset("training", training, PRETRAINING_CONFIGS), **changes)
     check_device(device)
     distributed.take_device(device)
@@ -191,13 +188,9 @@ def pretrain(
         run.train(max_time, save_every, callback)  # lines 2 to 13
         if distributed.rank() == 0:
             origin = {"seed": random_state, "start_from": start_from and Path(start_from).name}
-            written = {
-                "held_out_sets": list_sets(),
-                "training": asdict(training) | origin,
-                **run.card(n_validation),
-            }
-            card = {"name": out.name, "library": library.to_json(), **written}
-            save_generator(generator, out, card)
+            about = {"name": out.name, "library": library.to_json(), "held_out_sets": list_sets()}
+            training_card = asdict(training) | origin
+            save_generator(generator, out, {**about, "training": training_card, **run.card(n_validation)})
     return generator
 
 
@@ -232,7 +225,7 @@ class _Run:
     def __init__(self, trainer: Trainer, validation: ValidationSet, out: Path, resume: bool) -> None:
         self.trainer = trainer
         self.validation = validation
-        self.path = out / _TRAINING
+        self.path = out / "training.safetensors"
         self.writes_files = distributed.rank() == 0
         self.curves: list[dict[str, float]] = []
         self.earlier_seconds = 0.0
@@ -283,7 +276,7 @@ class _Run:
         if not self.writes_files:
             return None
         trainer = self.trainer
-        figures = self._figures(n_programs=100, n_datasets=32)
+        figures = measure(trainer.generator, self.validation, n_programs=100, n_datasets=32)
         point = {"step": trainer.step, "seconds": self.seconds, "loss": float(np.mean(losses))}
         waited = trainer.seconds_waited / max(time.perf_counter() - self.started, 1e-9)
         self.curves.append({**point, "waited": waited, **figures})
@@ -292,13 +285,10 @@ class _Run:
             write_atomically(self.path.with_name(CURVES), svg.encode())
         return figures
 
-    def _figures(self, n_programs: int, n_datasets: int) -> dict[str, float]:
-        """Return the figures of the generator in training on the held-out equations."""
-        return measure(self.trainer.generator, self.validation, n_programs, n_datasets)
-
     def card(self, n_validation: int) -> dict[str, Any]:
         """Return the entries of the generator's card that come from its training."""
         trainer, generator = self.trainer, self.trainer.generator.eval()
+        versions = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
         return {
             "n_parameters": generator.n_parameters(),
             "config": asdict(generator.config),
@@ -308,11 +298,7 @@ class _Run:
             "steps_done": trainer.step,
             "equations_seen": trainer.step * trainer.config.n_datasets,
             "seconds": round(self.seconds, 1),
-            "validation": self._figures(n_programs=1000, n_datasets=n_validation),
+            "validation": measure(generator, self.validation, n_programs=1000, n_datasets=n_validation),
             "curves": self.curves,
-            "versions": {
-                "python": platform.python_version(),
-                "torch": torch.__version__,
-                "numpy": np.__version__,
-            },
+            "versions": versions,
         }

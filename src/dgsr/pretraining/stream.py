@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,39 +27,20 @@ class Batch(NamedTuple):
     blind: bool  # whether ``cross-entropy`` hides the data from the decoder
 
 
+@dataclass(eq=False)
 class Stream(Dataset):
-    """Batches by their number. They depend neither on the process that draws them nor on the order.
+    """Batches by their number. They depend neither on the process that draws them nor on the order."""
 
-    Parameters
-    ----------
-    library : Library
-    constraints : Constraints
-    prior : Prior
-    config : PretrainingConfig
-    excluded : Decontamination
-        Functions that must not be drawn.
-    seed : int
-    n_variables : int, optional
-        Most columns of a table that an equation may have; by default all variables of the library.
-    """
+    library: Library
+    constraints: Constraints
+    prior: Prior
+    config: PretrainingConfig
+    excluded: Decontamination  # functions that must not be drawn
+    seed: int
+    n_variables: int = 0  # most columns of a table that an equation may have; 0 for all of the library
 
-    def __init__(
-        self,
-        library: Library,
-        constraints: Constraints,
-        prior: Prior,
-        config: PretrainingConfig,
-        excluded: Decontamination,
-        seed: int,
-        n_variables: int | None = None,
-    ) -> None:
-        self.library = library
-        self.constraints = constraints
-        self.prior = prior
-        self.config = config
-        self.excluded = excluded
-        self.seed = seed
-        self.n_variables = n_variables or library.n_variables
+    def __post_init__(self) -> None:
+        self.n_variables = self.n_variables or self.library.n_variables
 
     def __getitem__(self, number: int) -> Batch:
         """Draw batch `number`, which is lines 5 to 7 of algorithm 1 for each of its data sets."""

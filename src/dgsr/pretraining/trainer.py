@@ -77,7 +77,7 @@ class Trainer:
         self.seed = seed
         self.n_workers = n_workers
         library, constraints = generator.library, generator.constraints
-        self.stream = Stream(library, constraints, prior, config, excluded, seed, n_variables)
+        self.stream = Stream(library, constraints, prior, config, excluded, seed, n_variables or 0)
         self.step = 0
         self.seconds_waited = 0.0
         self._batches: Iterator[Batch] | None = None
@@ -97,8 +97,10 @@ class Trainer:
             loss = 0.0  # line 3
             for number in self._own_groups(step):  # line 4, a group of data sets at a time
                 batch = self._next_batch()  # lines 5 to 7
-                # Programs are sampled with another seed than the data.
-                loss += self._train_on(batch, new_state(self.seed + 1, number))  # lines 8 to 10
+                if config.objective == "cross-entropy":
+                    loss += self._cross_entropy(batch)
+                else:  # lines 8 to 10; programs are sampled with another seed than the data
+                    loss += self._policy_gradient(batch, new_state(self.seed + 1, number))
             loss = distributed.add_up(loss, generator.parameters()) / config.n_groups
             torch.nn.utils.clip_grad_norm_(generator.parameters(), config.gradient_clip)
             with _ctrl_c_waits():  # an incomplete step could not be repeated
@@ -130,12 +132,6 @@ class Trainer:
         self.seconds_waited += time.perf_counter() - start
         return batch
 
-    def _train_on(self, batch: Batch, state: np.ndarray) -> float:
-        """Add the gradient of a group to the gradient of its mini-batch, and return its loss."""
-        if self.config.objective == "cross-entropy":
-            return self._cross_entropy(batch)
-        return self._policy_gradient(batch, state)
-
     def _schedule(self) -> float:
         """Return the learning rate of the step relative to its peak: a linear warm-up, then a cosine."""
         if self.step < self.config.warmup:
@@ -144,7 +140,7 @@ class Trainer:
         return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
 
     def _cross_entropy(self, batch: Batch) -> float:
-        """Add the gradient of minus the log-likelihood of the programs, and of their pairs under the guide.
+        """Add the gradient of minus the log-likelihood of programs, and of their pairs under the guide.
 
         Programs of similar length are processed together.
         """
@@ -191,13 +187,10 @@ class Trainer:
         """Return the reward of each program on its data set, shape (D, K), which is line 9."""
         n_datasets = len(drawn.y)
         tokens = tokens.reshape(n_datasets, -1, tokens.shape[-1])
-        lengths = lengths.reshape(n_datasets, -1)
-        nmse = [
-            fitted_nmse(
-                self.generator.population(tokens[j], lengths[j]), DataSet.from_arrays(drawn.X[j], drawn.y[j])
-            )
-            for j in range(n_datasets)
-        ]
+        nmse = []
+        for *program_arrays, X, y in zip(tokens, lengths.reshape(n_datasets, -1), drawn.X, drawn.y):
+            programs = self.generator.population(*program_arrays)
+            nmse.append(fitted_nmse(programs, DataSet.from_arrays(X, y)))
         return rewards_of(np.stack(nmse))
 
 

@@ -18,17 +18,7 @@ from dgsr.pretraining.trainer import Trainer
 
 
 def save_training_state(path: Path, trainer: Trainer, curves: list[dict[str, float]], seconds: float) -> None:
-    """Write weights, optimiser, progress and settings of a training.
-
-    Parameters
-    ----------
-    path : Path
-    trainer : Trainer
-    curves : list of dict
-        Figures that have been measured.
-    seconds : float
-        Training time until now, in seconds.
-    """
+    """Write weights, optimiser, settings, the figures measured so far and the seconds of a training."""
     tensors = {f"weights.{name}": tensor for name, tensor in trainer.generator.state_dict().items()}
     for i, moments in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in moments.items()}

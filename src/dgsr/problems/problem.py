@@ -14,9 +14,6 @@ from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import Tree
 
-# Ratio of the ends of a positive interval above which values are drawn from it log-uniformly.
-_WIDE = 3.0
-
 
 class Variable(NamedTuple):
     """An input variable and the interval from which its values are drawn."""
@@ -101,17 +98,13 @@ class Problem:
     def with_rows(self, n_rows: int) -> Problem:
         """Return the problem with another number of training rows, and the same number of test rows.
 
-        Raises
-        ------
-        ValueError
-            If the rows are split from a table, whose size is fixed.
+        ValueError if the rows are split from a table, whose size is fixed.
         """
         if self.sampling in ("split", "table"):
             raise ValueError(
                 f"n_rows={n_rows} is not for {self.name}, whose rows are split from a table; leave it out."
             )
-        n_test = self.n_samples if self.n_test is None else self.n_test
-        return replace(self, n_samples=n_rows, n_test=n_test)
+        return replace(self, n_samples=n_rows, n_test=self.n_test or self.n_samples)
 
     def sample(self, random_state: int | np.random.SeedSequence = 0, noise: float = 0.0) -> Sample:
         """Draw training and test data.
@@ -129,36 +122,36 @@ class Problem:
         # A new sequence of the same entropy and key, since spawning depends on earlier spawns.
         fresh = np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
         train, test, noisy = map(np.random.default_rng, fresh.spawn(3))
-        if self.sampling in ("uniform", "log-uniform"):
-            n_test = self.n_samples if self.n_test is None else self.n_test
-            X_train, X_test = self._draw(train, self.n_samples), self._draw(test, n_test)
-            y_train, y_test = self.target(X_train), self.target(X_test)
-        elif self.sampling == "even":
-            X_train = np.column_stack([np.linspace(v.low, v.high, self.n_samples) for v in self.variables])
-            X_test = X_train.copy()
-            y_train, y_test = self.target(X_train), self.target(X_test)
+        if self.sampling in ("split", "table"):
+            X, y = self._all_rows(train)
+            order, n_train = test.permutation(len(X)), round(0.75 * len(X))
+            (X_train, X_test), (y_train, y_test) = (np.split(part[order], [n_train]) for part in (X, y))
         else:
-            if self.sampling == "split":
-                X = self._draw(train, self.n_samples)
-                y = self.target(X)
+            if self.sampling == "even":
+                points = [np.linspace(v.low, v.high, self.n_samples) for v in self.variables]
+                X_train, X_test = np.column_stack(points), np.column_stack(points)
             else:
-                table = read_table(self.data_file)
-                X, y = table[:, :-1], table[:, -1]
-            order = test.permutation(len(X))
-            n_train = round(0.75 * len(X))
-            X_train, X_test = X[order[:n_train]], X[order[n_train:]]
-            y_train, y_test = y[order[:n_train]], y[order[n_train:]]
+                X_train = self._draw(train, self.n_samples)
+                X_test = self._draw(test, self.n_test or self.n_samples)
+            y_train, y_test = self.target(X_train), self.target(X_test)
         if noise > 0.0:
             scale = noise * np.sqrt(np.mean(y_train**2))
             y_train = y_train + noisy.normal(0.0, scale, len(y_train))
         return Sample(X_train, y_train, X_test, y_test)
 
+    def _all_rows(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that are split into training and test rows."""
+        if self.sampling == "table":
+            table = read_table(self.data_file)
+            return table[:, :-1], table[:, -1]
+        X = self._draw(rng, self.n_samples)
+        return X, self.target(X)
+
     def _draw(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
-        low = np.array([variable.low for variable in self.variables])
-        high = np.array([variable.high for variable in self.variables])
+        low, high = np.array([variable[1:] for variable in self.variables]).T
         if self.sampling != "log-uniform":
             return rng.uniform(low, high, (n_rows, self.n_variables))
-        wide = (low > 0.0) & (high > _WIDE * low)
+        wide = (low > 0.0) & (high > 3.0 * low)
         low[wide], high[wide] = np.log(low[wide]), np.log(high[wide])
         X = rng.uniform(low, high, (n_rows, self.n_variables))
         X[:, wide] = np.exp(X[:, wide])

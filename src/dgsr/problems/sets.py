@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from dgsr.problems.problem import Problem, Variable, read_table
 
@@ -15,14 +17,6 @@ _PAPER_SETS = (
 )  # fmt: skip
 _SRBENCH_SETS = ("srbench_feynman", "strogatz")
 _LAWS = "laws"
-_PRESETS = {"koza": "koza", "koza+const": "koza-const", "synth": "synth"}
-_SAMPLINGS = {"U": "uniform", "E": "even"}
-# Rows of a problem of SRBench's Feynman set, before the split.
-_SRBENCH_ROWS = 10_000
-# Training rows of a law.
-_LAW_ROWS = 200
-# Test rows of a law.
-_LAW_TEST_ROWS = 1000
 
 
 def list_sets() -> list[str]:
@@ -74,6 +68,10 @@ def _read_json(file_name: str):
     return json.loads((resources.files("dgsr.problems") / "data" / file_name).read_text(encoding="utf-8"))
 
 
+def _variables(entries: Iterable[Mapping[str, Any]]) -> tuple[Variable, ...]:
+    return tuple(Variable(entry["name"], float(entry["low"]), float(entry["high"])) for entry in entries)
+
+
 def _paper_problems() -> list[Problem]:
     content = _read_json("paper_problems.json")
     lengths = content["meta"]["length"]
@@ -82,12 +80,10 @@ def _paper_problems() -> list[Problem]:
             name=entry["name"],
             set=entry["set"],
             expression=entry["expr"],
-            variables=tuple(
-                Variable(f"x{i + 1}", float(entry["low"]), float(entry["high"])) for i in range(entry["d"])
-            ),
+            variables=_variables({**entry, "name": f"x{i + 1}"} for i in range(entry["d"])),
             n_samples=entry["n"],
-            sampling=_SAMPLINGS[entry["sampling"]],
-            library=_PRESETS[entry["library"]],
+            sampling={"U": "uniform", "E": "even"}[entry["sampling"]],
+            library=entry["library"].replace("+", "-"),
             max_length=lengths.get(entry["set"], lengths["default"])[1],
             paper_recovery=entry["paper_recovery"],
         )
@@ -98,27 +94,16 @@ def _paper_problems() -> list[Problem]:
 def _srbench_problems() -> list[Problem]:
     problems = []
     for entry in _read_json("srbench_ground_truth.json"):
-        is_table = "file" in entry
-        if is_table:
+        settings: dict[str, Any] = {"set": "srbench_feynman", "sampling": "split", "n_samples": 10_000}
+        variables = entry["variables"]
+        if "file" in entry:
             table = read_table(entry["file"])
-            ranges = list(zip(table.min(axis=0).tolist(), table.max(axis=0).tolist()))
-        else:
-            ranges = [(variable["low"], variable["high"]) for variable in entry["variables"]]
-        problems.append(
-            Problem(
-                name=entry["name"],
-                set="strogatz" if is_table else "srbench_feynman",
-                expression=entry["formula"],
-                variables=tuple(
-                    Variable(variable["name"], *interval)
-                    for variable, interval in zip(entry["variables"], ranges)
-                ),
-                n_samples=len(table) if is_table else _SRBENCH_ROWS,
-                sampling="table" if is_table else "split",
-                library="physics",
-                data_file=entry.get("file", ""),
-            )
-        )
+            settings = {"set": "strogatz", "sampling": "table", "n_samples": len(table)}
+            settings["data_file"] = entry["file"]
+            ends = zip(variables, table.min(axis=0).tolist(), table.max(axis=0).tolist())
+            variables = [{**variable, "low": low, "high": high} for variable, low, high in ends]
+        about = {"name": entry["name"], "expression": entry["formula"], "library": "physics"}
+        problems.append(Problem(**about, **settings, variables=_variables(variables)))
     return problems
 
 
@@ -128,14 +113,11 @@ def _textbook_laws() -> list[Problem]:
             name=entry["name"],
             set=_LAWS,
             expression=entry["formula"],
-            variables=tuple(
-                Variable(variable["name"], float(variable["low"]), float(variable["high"]))
-                for variable in entry["variables"]
-            ),
-            n_samples=_LAW_ROWS,
+            variables=_variables(entry["variables"]),
+            n_samples=200,
             sampling="log-uniform",
             library="physics",
-            n_test=_LAW_TEST_ROWS,
+            n_test=1000,
         )
         for entry in _read_json("laws.json")["problems"]
     ]

@@ -1,8 +1,4 @@
-"""Fit the ``const`` tokens of programs to a data set as in the paper, by scipy's BFGS.
-
-Each constant starts at 1.0, and BFGS minimises the NMSE with finite differences. This is slow, and serves as
-the reference in tests of the compiled fits.
-"""
+"""The constants of programs fitted as in the paper, by scipy's BFGS: the reference of the compiled fits."""
 
 from __future__ import annotations
 
@@ -11,26 +7,11 @@ import warnings
 import numpy as np
 from scipy.optimize import minimize
 
-from dgsr.data.dataset import DataSet
-from dgsr.data.population import Population
 
-# Loss of a program whose NMSE is not finite, for the optimiser.
-_INVALID = 1e100
-
-
-def fit_constants(population: Population, data: DataSet) -> np.ndarray:
+def fit_constants(population, data):
     """Write fitted constants into `population` and return the NMSE of every program.
 
-    Parameters
-    ----------
-    population : Population
-        Its `constants` are overwritten.
-    data : DataSet
-
-    Returns
-    -------
-    ndarray of shape (n_programs,)
-        NMSE with the fitted constants.
+    Each constant starts at 1.0, and BFGS minimises the NMSE with finite differences.
 
     References
     ----------
@@ -42,9 +23,9 @@ def fit_constants(population: Population, data: DataSet) -> np.ndarray:
         n_constants = int(is_constant[i].sum())
         program = population[i : i + 1]  # a view: writing to its constants writes to the population
 
-        def loss(values: np.ndarray, program: Population = program, n: int = n_constants) -> float:
+        def loss(values, program=program, n=n_constants):
             program.constants[0, :n] = values
-            return float(min(program.nmse(data)[0], _INVALID))
+            return float(min(program.nmse(data)[0], 1e100))
 
         start = np.ones(n_constants)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
