@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import dgsr
 from dgsr import pretraining
 from dgsr.benchmarking import METHODS
-from dgsr.cli import app, main, output
+from dgsr.cli import app, fit, main, output
 from dgsr.cli.held_out import score_of, split
 from dgsr.cli.tabular import Table, TableError, read_table
 from dgsr.constants.uncertainty import Uncertainty
@@ -1173,3 +1173,11 @@ def test_the_module_is_the_program():
 
 def test_version_is_the_packages():
     assert run("--version").stdout == f"dgsr {dgsr.__version__}\n"
+
+
+@pytest.mark.parametrize("n_rows", [1, 8, 9, 20])
+def test_of_a_long_front_eight_rows_are_printed_and_the_chosen_one_is_among_them(n_rows):
+    for chosen in range(n_rows):
+        first, last = fit._window(chosen, n_rows)
+        assert 0 <= first <= chosen < last <= n_rows
+        assert last - first == min(8, n_rows)

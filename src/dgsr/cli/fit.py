@@ -12,12 +12,25 @@ import typer
 
 import dgsr
 from dgsr.cli.errors import input_errors, interrupted_code, run_outputs, sigterm_interrupts
-from dgsr.cli.options import ColumnsOption, DataArgument, DecimalMark, JsonOption, QuietOption, ThousandsMark
+from dgsr.cli.options import (
+    AllOption,
+    ColumnsOption,
+    DataArgument,
+    DecimalMark,
+    JsonOption,
+    QuietOption,
+    ThousandsMark,
+)
 from dgsr.cli.output import print_json, print_line, print_note, print_table, progress, warnings_as_notes
 from dgsr.reporting.progress import search_line
 
 if TYPE_CHECKING:
     from dgsr.estimator.regressor import DGSRRegressor
+
+
+# Rows of a front that are printed, and those of them before the chosen one.
+_MOST_ROWS = 8
+_ROWS_BEFORE = 5
 
 
 def _whole_number(text: str | int) -> int:
@@ -144,6 +157,7 @@ def fit(
         typer.Option(help="File to write the search to as it goes; the same call goes on from it."),
     ] = None,
     as_json: JsonOption = False,
+    all_rows: AllOption = False,
     save: Annotated[
         Path | None, typer.Option(help="File to keep the fit in, for dgsr show, dgsr predict and dgsr.load.")
     ] = None,
@@ -195,7 +209,8 @@ def fit(
                 result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
             if held_out is not None:
                 result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
-            outputs = [partial(print_json, result) if as_json else partial(print_result, regressor, result)]
+            printed = partial(print_result, regressor, result, all_rows)
+            outputs = [partial(print_json, result) if as_json else printed]
             if save is not None:
                 outputs.append(partial(regressor.save, save, target=target))
             if report is not None:
@@ -301,8 +316,14 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
-    """Print the front of a fit and its formula as text."""
+def _window(chosen: int, n_rows: int) -> tuple[int, int]:
+    """Return the first of the rows to print, and the one after the last."""
+    first = max(0, min(chosen - _ROWS_BEFORE, n_rows - _MOST_ROWS))
+    return first, min(n_rows, first + _MOST_ROWS)
+
+
+def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: bool) -> None:
+    """Print the front of a fit and its formula as text, of a long front the rows about the chosen one."""
     from dgsr.reporting.facts import rivals_text
 
     front = regressor.pareto_front_
@@ -319,7 +340,11 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
             "formula": candidate.expression.shortened().text,
         }
         rows.append(cells | ({"constants": candidate.units_text()} if has_units else {}))
-    print_table(rows)
+    chosen = next(index for index, row in enumerate(result["pareto_front"]) if row["chosen"])
+    first, last = (0, len(rows)) if all_rows else _window(chosen, len(rows))
+    print_table(rows[first:last])
+    if last - first < len(rows):
+        print_line(f"rows {first} to {last - 1} of {len(rows)}; --all prints the others, too")
     print_line()
     print_line(f"{result['target']} = {result['formula']}")
     if result["constants"]:

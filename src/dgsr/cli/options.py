@@ -27,4 +27,5 @@ ThousandsMark = Annotated[
     typer.Option(metavar="MARK", help="Mark between thousands of the table: , or . or ' or space or none."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Print all rows of the table, not eight of them.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

@@ -12,7 +12,7 @@ import typer
 import dgsr
 from dgsr.cli.errors import input_errors
 from dgsr.cli.fit import print_result, result_of
-from dgsr.cli.options import DecimalMark, JsonOption, ThousandsMark
+from dgsr.cli.options import AllOption, DecimalMark, JsonOption, ThousandsMark
 from dgsr.cli.output import print_json, print_line, print_note
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _Saved = Annotated[Path, typer.Argument(metavar="FIT", help="File that dgsr fit --save wrote.")]
 
 
-def show(fit: _Saved, as_json: JsonOption = False) -> None:
+def show(fit: _Saved, as_json: JsonOption = False, all_rows: AllOption = False) -> None:
     """Print the formulas of a saved fit, the chosen one marked."""
     with input_errors():
         regressor = _loaded(fit)
@@ -30,7 +30,7 @@ def show(fit: _Saved, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(result)
     else:
-        print_result(regressor, result)
+        print_result(regressor, result, all_rows)
 
 
 def predict(

@@ -24,17 +24,25 @@ def losses_of(candidates: Sequence[Candidate]) -> np.ndarray:
     return np.array([candidate.loss * candidate.handicap for candidate in candidates])
 
 
-def errors_left_out(candidates: Sequence[Candidate]) -> np.ndarray:
-    """Return the larger of loss and leave-one-out error, or the loss if that is unknown, (n_candidates,)."""
-    left_out = [candidate.leave_one_out * candidate.handicap for candidate in candidates]
-    return np.fmax(losses_of(candidates), left_out)
+def errors_left_out(candidates: Sequence[Candidate], n: float) -> np.ndarray:
+    """Return the larger of loss and leave-one-out error for n rows, (n_candidates,).
+
+    A fit that ran out of time has no leave-one-out errors of its last formulas. They are then estimated by
+    generalised cross-validation: loss / (1 - k/n)**2 for k fitted constants (Craven, Wahba, 1979).
+    """
+    losses = losses_of(candidates)
+    n_constants = np.array([len(candidate.expression.constants) for candidate in candidates])
+    left_out = np.array([candidate.leave_one_out * candidate.handicap for candidate in candidates])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimated = losses / np.maximum(1.0 - n_constants / n, 0.0) ** 2
+    return np.maximum(losses, np.where(np.isnan(left_out), estimated, left_out))
 
 
 def total_bits(candidates: Sequence[Candidate], n: float) -> np.ndarray:
     """Return the bits of formula and residuals of n rows, up to a common constant, (n_candidates,)."""
     lengths = [candidate.description_length for candidate in candidates]
     with np.errstate(divide="ignore"):
-        return 0.5 * n * np.log2(errors_left_out(candidates)) + lengths
+        return 0.5 * n * np.log2(errors_left_out(candidates, n)) + lengths
 
 
 def rivals(candidates: Sequence[Candidate], index: int, n: float) -> list[int]:
@@ -52,7 +60,7 @@ def shortest(candidates: Sequence[Candidate], n: float) -> int:
     A long formula is chosen only if its leave-one-out error is lower than that of the best short one, by more
     than the standard error of a mean square.
     """
-    totals, errors = total_bits(candidates, n), errors_left_out(candidates)
+    totals, errors = total_bits(candidates, n), errors_left_out(candidates, n)
     are_long = np.array([len(candidate.expression.tokens) > _LONG for candidate in candidates])
     chosen, of_short = int(np.argmin(totals)), int(np.argmin(np.where(are_long, np.inf, totals)))
     is_better = errors[chosen] < (1.0 - np.sqrt(2.0 / n)) * errors[of_short]
