@@ -225,24 +225,25 @@ def subprograms(n_nodes, max_length):
 
 
 def test_powers_have_tokens_where_the_library_has_them():
-    table = Prior().table(KOZA)
+    table, mul = Prior().table(KOZA), KOZA.index["mul"]
     parts = subprograms(2, 12)
     parts.tokens[1, :2] = 7, 9
     parts.lengths[1] = 2
     for power, tokens in {
-        2: [100, 7, 9], 3: [101, 7, 9], 4: [100, 100, 7, 9], 5: [table.mul, 7, 9, 100, 100, 7, 9],
+        2: [100, 7, 9], 3: [101, 7, 9], 4: [100, 100, 7, 9], 5: [mul, 7, 9, 100, 100, 7, 9],
     }.items():  # fmt: skip
         # A token may have any number, and the first of a library is number 0.
         for square, cube in ((100, 101), (0, 101), (100, 0)):
             parts.lengths[0] = 0
             numbers = {100: square, 101: cube}
-            assert append_power(parts, 0, 1, power, table._replace(square=square, cube=cube))
+            own = table.rewriting._replace(square=square, cube=cube)
+            assert append_power(parts, 0, 1, power, table._replace(rewriting=own))
             assert parts.tokens[0, : parts.lengths[0]].tolist() == [
                 numbers.get(token, token) for token in tokens
             ]
     parts.lengths[0] = 0
     assert append_power(parts, 0, 1, 3, table)
-    assert parts.tokens[0, : parts.lengths[0]].tolist() == [table.mul, 7, 9, table.mul, 7, 9, 7, 9]
+    assert parts.tokens[0, : parts.lengths[0]].tolist() == [mul, 7, 9, mul, 7, 9, 7, 9]
 
 
 @pytest.mark.parametrize("integer_first", [True, False])
