@@ -214,6 +214,19 @@ def test_an_error_that_is_not_finite_ties_with_nothing():
     assert front.rivals(1) == []
 
 
+def test_a_formula_whose_error_left_out_is_unknown_is_not_compared_by_its_loss():
+    def candidate(text, loss, left_out):
+        formula = Expression.from_text(text, LIBRARY)
+        k = len(formula.constants)
+        uncertainty = Uncertainty(1.0, np.eye(k), np.ones(k), left_out)
+        return Candidate(formula.complexity, loss, formula, uncertainty, bits=10.0)
+
+    short = candidate("2*x1", 1.0, 1.5)
+    for loss, chosen in ((0.54, 1), (0.55, 0)):  # 1.5 * (1 - 4/10)**2 = 0.54 with four constants of ten rows
+        unknown = candidate("2*x1 + 3*exp(4*x1) + 5", loss * 0.999, np.nan)
+        assert ParetoFront([short, unknown], n_samples=10).select("mdl") == chosen
+
+
 def test_other_forms_within_three_bits_are_named():
     def candidate(text, bits):
         formula = Expression.from_text(text, LIBRARY)
