@@ -35,12 +35,12 @@ goes on with that table, and `nox -s tables -- --hours 2` with all tables for tw
 the commit that the table names.
 
 - *Seconds* and *candidates* are means over all runs, those included that found nothing. Candidates are the
-  equations evaluated and the looks of exact search. Each look examines one candidate in a table of
-  subprograms; a costlier step of that search is counted as the looks that take as long.
+  equations evaluated and the candidates that exact search examines in tables of
+  subprograms; a costlier step of that search is counted as the candidates that take as long.
 - *Equations until found* is the mean over problems of the equations that a run evaluates, of which one that
   does not find the law counts the whole budget. The last column leaves out the problems that no run found, as
   the averages of the paper do; those of the paper for GP leave out the runs that failed, too. Neither column
-  counts looks, and both are empty where seconds alone limit a run.
+  counts those of exact search, and both are empty where seconds alone limit a run.
 - *R2 > 0.999* is the mean over problems of the share of the seeds whose formula reaches that on test rows
   without noise. *Complexity* is the median over all runs of that of the formula, C(f) of the paper: a token
   counts 1, a quotient 2, a sine or cosine 3, an exponential or logarithm 4.

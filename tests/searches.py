@@ -139,7 +139,7 @@ def assert_same(one, other):
     """Check that two fits found the same in the same number of evaluations."""
     assert one.expression_ == other.expression_
     assert one.n_evaluations_ == other.n_evaluations_
-    assert one.n_looks_ == other.n_looks_
+    assert one.n_examined_ == other.n_examined_
     assert [c.expression for c in one.pareto_front_] == [c.expression for c in other.pareto_front_]
     assert [c.loss for c in one.pareto_front_] == [c.loss for c in other.pareto_front_]
     assert without_seconds(one.history_) == without_seconds(other.history_)

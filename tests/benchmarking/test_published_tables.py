@@ -47,7 +47,7 @@ class Product:
         library = get_library(self.library, X.shape[1])
         self.expression_ = Expression.from_text("x1*x2" if X.shape[1] > 1 else "x1", library)
         self.pareto_front_ = []
-        self.n_evaluations_, self.n_looks_, self.stop_reason_ = 10 + self.random_state, 5, "product"
+        self.n_evaluations_, self.n_examined_, self.stop_reason_ = 10 + self.random_state, 5, "product"
         return self
 
     def predict(self, X):

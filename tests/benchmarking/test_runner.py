@@ -46,7 +46,7 @@ class Oracle:
             raise RuntimeError("asked to fail")
         self.expression_ = Expression.from_text("x1*x2", get_library(self.library, X.shape[1]))
         self.n_evaluations_ = self.max_evaluations + self.random_state
-        self.n_looks_, self.generator_ = 7, "untrained"
+        self.n_examined_, self.generator_ = 7, "untrained"
         self.stop_reason_ = "oracle"
         return self
 
@@ -123,7 +123,7 @@ def test_a_short_fit_that_is_not_recorded_comes_before_the_first():
 
 def test_a_record_says_which_weights_and_parameters_a_fit_had():
     regressor = METHODS["exact"](library="koza", max_evaluations=50)
-    regressor.n_evaluations_, regressor.n_looks_, regressor.stop_reason_ = 50, 3, "max_evaluations"
+    regressor.n_evaluations_, regressor.n_examined_, regressor.stop_reason_ = 50, 3, "max_evaluations"
     regressor.generator_ = "koza-d12"
     said = described(regressor)
     weights = folder_of("koza-d12") / "weights.safetensors"

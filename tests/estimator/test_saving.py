@@ -57,7 +57,7 @@ def test_what_is_loaded_predicts_and_says_the_same(tmp_path, parameters):
     assert again.history_ == model.history_
     for name in (
         "n_evaluations_",
-        "n_looks_",
+        "n_examined_",
         "stop_reason_",
         "generator_",
         "n_features_in_",

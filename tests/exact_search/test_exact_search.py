@@ -16,7 +16,14 @@ from dgsr.exact_search import ExactSolver, limits, stage_kernels
 from dgsr.exact_search.bank import bank_of, choose_points, new_bank, values_of
 from dgsr.exact_search.contexts import fill_hole, invert, n_contexts
 from dgsr.exact_search.join import join
-from dgsr.exact_search.limits import LARGE, LOOKS_OF_JOIN, LOOKS_OF_JOIN_IN_STAGE, MOST_FIRST, N_POINTS, SMALL
+from dgsr.exact_search.limits import (
+    CANDIDATES_OF_JOIN,
+    CANDIDATES_OF_JOIN_IN_STAGE,
+    LARGE,
+    MOST_FIRST,
+    N_POINTS,
+    SMALL,
+)
 from dgsr.exact_search.stages import STAGES, find_law, task_of
 from dgsr.expressions import get_library
 from dgsr.expressions.programs.constraints import Constraints
@@ -56,8 +63,8 @@ large_bank = lru_cache(maxsize=1)(bank_with)
 def joined(library, y, columns, *, without=False, most=30):
     """Tokens of the simplest join that has the values y, None if there is none."""
     program = np.zeros(most, dtype=np.int64)
-    looks = np.array([LOOKS_OF_JOIN])
-    n = join(y[choose_points(columns)], bank_at(columns, library), without, MOST_FIRST, looks, program)
+    remaining = np.array([CANDIDATES_OF_JOIN])
+    n = join(y[choose_points(columns)], bank_at(columns, library), without, MOST_FIRST, remaining, program)
     return program[:n] if n else None
 
 
@@ -284,14 +291,14 @@ def test_many_joins_together_cost_no_more_than_they_may():
     columns = alike()
     bank, program = bank_at(columns), np.zeros(30, dtype=np.int64)
     rng = np.random.default_rng(0)
-    looks = np.array([LOOKS_OF_JOIN])
+    remaining = np.array([CANDIDATES_OF_JOIN])
     for _ in range(200):
         target = rng.integers(1, 9) + rng.integers(0, 3, N_POINTS) * np.finfo(float).eps
-        join(target, bank, False, MOST_FIRST, looks, program)
-    assert -100_000 < looks[0] <= 0
+        join(target, bank, False, MOST_FIRST, remaining, program)
+    assert -100_000 < remaining[0] <= 0
     target = (columns[0] * columns[1] + columns[0])[choose_points(columns)]
-    assert join(target, bank, False, MOST_FIRST, looks, program) == 0
-    assert join(target, bank, False, MOST_FIRST, np.array([LOOKS_OF_JOIN]), program) > 0
+    assert join(target, bank, False, MOST_FIRST, remaining, program) == 0
+    assert join(target, bank, False, MOST_FIRST, np.array([CANDIDATES_OF_JOIN]), program) > 0
 
 
 def looks_of(stage, target, bank):
@@ -311,8 +318,8 @@ def test_a_stage_on_columns_that_are_all_alike_is_as_long_as_any():
     target = np.random.default_rng(0).integers(0, 3, N_POINTS).astype(float)
     for stage in STAGES[2:4]:
         calls = looks_of(stage, target, bank_at(alike()))
-        assert sum(calls) < limits.MOST_LOOKS_OF_STAGE + 1.5 * LOOKS_OF_JOIN_IN_STAGE
-        assert max(calls) < limits.LOOKS_AT_ONCE + 1.5 * LOOKS_OF_JOIN_IN_STAGE
+        assert sum(calls) < limits.MOST_CANDIDATES_OF_STAGE + 1.5 * CANDIDATES_OF_JOIN_IN_STAGE
+        assert max(calls) < limits.CANDIDATES_AT_ONCE + 1.5 * CANDIDATES_OF_JOIN_IN_STAGE
 
 
 @pytest.mark.parametrize("n_asked", [1, 3, 12])
@@ -324,13 +331,13 @@ def test_a_stage_ends_when_it_is_asked_to(n_asked):
         return len(asked) == n_asked
 
     target = np.sin(np.random.default_rng(0).normal(size=ROWS))[choose_points(columns)]
-    program, looks = np.zeros(30, dtype=np.int64), []
+    program, remaining = np.zeros(30, dtype=np.int64), []
     arguments = STAGES, target, bank_at(columns), lambda program, n: True, program, should_stop
-    assert find_law(*arguments, looks.append) == 0
+    assert find_law(*arguments, remaining.append) == 0
     assert len(asked) == n_asked
     # The first stage is never asked; a stage that was asked once had no time to look.
-    assert looks[0] > 0
-    assert (sum(looks) > looks[0]) == (n_asked > 1)
+    assert remaining[0] > 0
+    assert (sum(remaining) > remaining[0]) == (n_asked > 1)
 
 
 def test_a_bank_that_is_enumerated_in_parts_is_the_same(monkeypatch):

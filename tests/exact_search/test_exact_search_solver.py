@@ -104,7 +104,7 @@ def test_a_fit_with_a_forbidden_column_finds_the_law_at_once(law):
     settings = {"library": "koza", "generator": None, "random_state": 0, "max_evaluations": 2_000}
     regressor = flat_regressor(**settings, forbidden=["x1"]).fit(X, y)
     assert regressor.n_evaluations_ == 1
-    assert regressor.n_looks_ > 0
+    assert regressor.n_examined_ > 0
     assert regressor.stop_reason_ == "exact fit"
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
 
@@ -116,11 +116,11 @@ def test_looks_of_stages_and_repairs_are_counted():
     data = DataSet.from_arrays(columns.T, y)
     solver = ExactSolver(library, data, Constraints().grammar(library), 256)
     solver.solve(0)
-    n_first = solver.n_looks
+    n_first = solver.n_examined
     solver.solve(1)
-    n_more = solver.n_looks
+    n_more = solver.n_examined
     solver.repair(population(library, "add x1 x2"))
-    assert 0 < n_first < n_more < solver.n_looks
+    assert 0 < n_first < n_more < solver.n_examined
 
 
 @pytest.mark.parametrize("stage", [1, 2])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor, Expression, get_library
-from dgsr.exact_search.limits import LOOKS_OF_POLYNOMIALS
+from dgsr.exact_search.limits import CANDIDATES_OF_POLYNOMIALS
 from dgsr.exact_search.polynomials import as_polynomial, as_rational, relation
 from dgsr.exact_search.quotients import as_quotient, rational_trees, written
 from dgsr.expressions.programs.translation import to_program
@@ -282,7 +282,7 @@ def test_a_fit_finds_it_at_once(library, law, n_columns, forbidden):
     regressor.fit(X, y)
     assert regressor.stop_reason_ == "exact fit"
     assert regressor.n_evaluations_ == 1
-    assert regressor.n_looks_ > LOOKS_OF_POLYNOMIALS
+    assert regressor.n_examined_ > CANDIDATES_OF_POLYNOMIALS
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9, atol=1e-9)
 
 

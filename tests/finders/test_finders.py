@@ -187,7 +187,7 @@ def test_a_small_budget_keeps_nine_tenths_for_the_rounds():
     scheduler = Scheduler(problem, budget, True, search_in)
     for finder in scheduler.finders:
         scheduler.before_rounds(finder, is_exact=False)
-    assert budget.n_looks > 1_000 * CANDIDATES_PER_EVALUATION  # more than all that the budget allows
+    assert budget.n_examined > 1_000 * CANDIDATES_PER_EVALUATION  # more than all that the budget allows
     assert 900 < budget.n_left < 1_000
 
 
@@ -197,7 +197,7 @@ def test_candidates_are_charged_where_the_budget_has_room():
     scheduler = Scheduler(problem, budget, True, None)
     for finder in scheduler.finders:
         scheduler.before_rounds(finder, is_exact=False)
-    assert budget.n_counted == budget.n_looks // CANDIDATES_PER_EVALUATION > 0
+    assert budget.n_counted == budget.n_examined // CANDIDATES_PER_EVALUATION > 0
 
 
 def test_after_an_exact_fit_pairs_alone_are_compared():

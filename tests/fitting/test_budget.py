@@ -66,7 +66,7 @@ def test_exact_search_ends_with_the_evaluations(monkeypatch):
     model = flat_regressor(max_evaluations=60_000, **settings).fit(X, noise)
     assert 1 in stages
     # The last candidates are counted after they were examined.
-    assert model.n_evaluations_ + model.n_looks_ // CANDIDATES_PER_EVALUATION <= 60_000 + 20_000
+    assert model.n_evaluations_ + model.n_examined_ // CANDIDATES_PER_EVALUATION <= 60_000 + 20_000
 
 
 # --- seconds --------------------------------------------------------------------------------------

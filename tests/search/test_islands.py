@@ -182,17 +182,17 @@ def advanced_once(**options):
 def test_the_archive_holds_the_best_of_every_island():
     search, found = advanced_once()
     lowest = np.min([search.archive.nmse, *(state["archive"]["nmse"] for state in found)], axis=0)
-    n_before, n_looks = search.n_evaluations, search.budget.n_looks
+    n_before, n_examined = search.n_evaluations, search.budget.n_examined
     n_new = [
         after["budget"]["n_evaluations"] - before["budget"]["n_evaluations"]
         for before, after in zip(search._states, found, strict=True)
     ]
-    found[0]["budget"]["n_looks"] += 7
+    found[0]["budget"]["n_examined"] += 7
     search._gather(found)
     np.testing.assert_array_equal(search.archive.nmse, lowest)
     assert min(n_new) > 0
     assert search.n_evaluations == n_before + sum(n_new)
-    assert search.budget.n_looks == n_looks + 7
+    assert search.budget.n_examined == n_examined + 7
 
 
 def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages():

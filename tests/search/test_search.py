@@ -223,7 +223,7 @@ def test_a_stage_in_the_large_bank_ends_with_the_time(monkeypatch):
 
 def test_solving_leaves_half_of_the_time_for_rounds(monkeypatch):
     class Endless:
-        n_stages, n_looks = 2, 0
+        n_stages, n_examined = 2, 0
 
         def solve(self, stage, should_stop):
             while not should_stop():

@@ -81,7 +81,7 @@ def described(regressor: Any) -> dict[str, Any]:
         a file); and parameters (those that differ from the default).
     """
     generator = getattr(regressor, "generator_", "none")
-    looks = getattr(regressor, "n_looks_", None)
+    looks = getattr(regressor, "n_examined_", None)
     return {
         "evaluations": int(regressor.n_evaluations_),
         "looks": None if looks is None else int(looks),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Attributes that are lists if `y` has several columns, with an entry for each column.
 _OF_EACH_OUTPUT = (
-    *("expression_", "pareto_front_", "loss_", "outliers_", "n_evaluations_", "n_looks_"),
+    *("expression_", "pareto_front_", "loss_", "outliers_", "n_evaluations_", "n_examined_"),
     *("history_", "stop_reason_", "generator_"),
 )
 

@@ -142,7 +142,7 @@ class DGSRRegressor(FittedRegressor):
         constants; see also `predict(X, index=...)`.
     n_evaluations_ : int
         Number of equations evaluated.
-    n_looks_ : int
+    n_examined_ : int
         Number of candidates that exact search and the other finders examined beside these equations; see
         `max_evaluations`. A fit of constants counts as a thousand.
     history_ : list of dict
@@ -374,7 +374,10 @@ class DGSRRegressor(FittedRegressor):
         self.outliers_ = np.zeros(0, dtype=np.int64)
         if self.loss_ == WITHOUT_OUTLIERS:
             self.outliers_ = outlying_rows(outcome.chosen.expression, *data)
-        self.n_evaluations_, self.n_looks_ = searches.search.n_evaluations, searches.search.budget.n_looks
+        self.n_evaluations_, self.n_examined_ = (
+            searches.search.n_evaluations,
+            searches.search.budget.n_examined,
+        )
         self.history_ = searches.history
         self.stop_reason_ = "interrupted" if searches.budget.interrupts.n else searches.stop_reason
 
@@ -389,7 +392,7 @@ class DGSRRegressor(FittedRegressor):
         names = self._feature_names()
         self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, settings["tolerance"])
         self.expression_ = self.pareto_front_[0].expression
-        self.n_evaluations_, self.n_looks_, self.history_ = 0, 0, []
+        self.n_evaluations_, self.n_examined_, self.history_ = 0, 0, []
         self.outliers_ = np.zeros(0, dtype=np.int64)
         self.loss_, self.stop_reason_, self.generator_ = "squared", "constant target", "none"
         self.random_state_ = None

@@ -29,7 +29,7 @@ FORMAT_VERSION = 2
 
 _KIND = "dgsr.DGSRRegressor"
 _ATTRIBUTES = {
-    **dict.fromkeys(("n_evaluations_", "n_looks_", "n_features_in_"), int),
+    **dict.fromkeys(("n_evaluations_", "n_examined_", "n_features_in_"), int),
     **dict.fromkeys(("stop_reason_", "generator_", "loss_"), str),
 }
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
@@ -144,7 +144,8 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
     attributes = _entry(header, "attributes", dict)
     # Earlier versions had this loss alone, and did not count the candidates of finders.
-    attributes = {"loss_": "squared", "n_looks_": 0, **attributes}
+    examined = attributes.pop("n_looks_", 0)  # the name that it had
+    attributes = {"loss_": "squared", "n_examined_": examined, **attributes}
     for name, kind in _ATTRIBUTES.items():
         setattr(regressor, name, _entry(attributes, name, kind))
     regressor.library_ = _library(_entry(header, "library", dict), regressor.n_features_in_)

@@ -68,12 +68,12 @@ def _operand(op, is_first, values, other, out):
 
 
 @_compiled
-def repair(tokens, length, table, points, target, bank, looks, repaired, lengths):
+def repair(tokens, length, table, points, target, bank, remaining, repaired, lengths):
     """Write programs that have the target's values and differ from a given one in one proper subtree.
 
     `points`, of shape (C, N_POINTS), has the columns at the points, with whose values the bank is filled, and
-    `looks` the budget of `dgsr.exact_search.join.join`. The programs, which need not be valid by a grammar,
-    are written into `repaired` and `lengths`; return their number.
+    `remaining` the budget of `dgsr.exact_search.join.join`. The programs, which need not be valid by a
+    grammar, are written into `repaired` and `lengths`; return their number.
     """
     most = len(tokens)
     ends = np.empty(most + 1, dtype=np.int64)
@@ -111,7 +111,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
     for i in range(1, length):
         if not known[i] or count == len(repaired):
             continue
-        n = join(wanted[i], bank, in_sine[i], limits.MOST_FIRST, looks, program)
+        n = join(wanted[i], bank, in_sine[i], limits.MOST_FIRST, remaining, program)
         rest = length - ends[i]
         if n == 0 or i + n + rest > most:
             continue

@@ -239,11 +239,11 @@ def _bit(mixed):
 
 
 @_inlined
-def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
+def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, remaining):
     """Add (f, kind, index) of every subprogram with this value at the first point to the n candidates.
 
     Return the new number of candidates. `near`, `at_first`, `slots` and `bloom` are those of the bank and its
-    semantics; `looks`, of shape (1,), is the remaining budget of candidates examined.
+    semantics; `remaining`, of shape (1,), is how many more candidates may be examined.
     """
     bits = _bits(value)
     low, high = (
@@ -252,16 +252,16 @@ def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
     )
     mixed = _mixed(low)
     if bloom[_word(mixed, bloom)] & _bit(mixed):
-        n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks)
+        n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, remaining)
     if high != low:
         mixed = _mixed(high)
         if bloom[_word(mixed, bloom)] & _bit(mixed):
-            n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks)
+            n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, remaining)
     return n
 
 
 @allocation_free
-def _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks):
+def _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, remaining):
     """Examine the slots from that of a key to the next empty one; see `probe`."""
     at = start = _slot(mixed, slots)
     while slots[at] >= 0:
@@ -269,5 +269,5 @@ def _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, lo
             candidates[n, 0], candidates[n, 1], candidates[n, 2] = f, kind, slots[at]
             n += 1
         at = (at + 1) & (len(slots) - 1)
-    looks[0] -= (at - start) & (len(slots) - 1)
+    remaining[0] -= (at - start) & (len(slots) - 1)
     return n

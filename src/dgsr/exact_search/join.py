@@ -41,7 +41,7 @@ class Query(NamedTuple):
     made: np.ndarray  # (N_POINTS,)
     operands: np.ndarray  # (64,)
     candidates: np.ndarray  # (MOST_CANDIDATES, 3) int64
-    looks: np.ndarray  # (1,) int64: remaining budget of candidates examined; below 0 the search ends
+    remaining: np.ndarray  # (1,) int64: remaining budget of candidates examined; below 0 the search ends
 
 
 @_compiled
@@ -49,8 +49,8 @@ def new_query():
     """Return a query without values."""
     row = np.empty(limits.N_POINTS)
     candidates = np.empty((limits.MOST_CANDIDATES, 3), dtype=np.int64)
-    looks = np.zeros(1, dtype=np.int64)
-    return Query(row, row.copy(), row.copy(), row.copy(), np.empty(64), candidates, looks)
+    remaining = np.zeros(1, dtype=np.int64)
+    return Query(row, row.copy(), row.copy(), row.copy(), np.empty(64), candidates, remaining)
 
 
 class Join(NamedTuple):
@@ -107,24 +107,24 @@ def binary_of(kind):
 
 
 @allocation_free
-def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, looks):
+def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, remaining):
     """Find the joins that have the value r at the first point; return their number.
 
     The subprograms from `start` to `stop` are tried as the first of two. If `start` is 0, single subprograms
     with the value are candidates, too, and come first. The other arguments are those of
     `dgsr.exact_search.bank.probe`; a candidate is f, how it is combined with g, and g.
     """
-    n = probe(r, 0, ALONE, near, at_first, slots, bloom, candidates, 0, looks) if start == 0 else 0
+    n = probe(r, 0, ALONE, near, at_first, slots, bloom, candidates, 0, remaining) if start == 0 else 0
     for f in range(start, stop):
         x = at_first[f]
         if limits.SMALLEST_SUMMAND * max(abs(r), abs(x)) < min(abs(r), abs(x)):
-            n = probe(r - x, f, ADDED, near, at_first, slots, bloom, candidates, n, looks)
-            n = probe(x - r, f, LESS_SECOND, near, at_first, slots, bloom, candidates, n, looks)
-            n = probe(r + x, f, LESS_FIRST, near, at_first, slots, bloom, candidates, n, looks)
-        n = probe(r / x, f, MULTIPLIED, near, at_first, slots, bloom, candidates, n, looks)
-        n = probe(x / r, f, BY_SECOND, near, at_first, slots, bloom, candidates, n, looks)
-        n = probe(r * x, f, BY_FIRST, near, at_first, slots, bloom, candidates, n, looks)
-    looks[0] -= ALONE * (stop - start) + n
+            n = probe(r - x, f, ADDED, near, at_first, slots, bloom, candidates, n, remaining)
+            n = probe(x - r, f, LESS_SECOND, near, at_first, slots, bloom, candidates, n, remaining)
+            n = probe(r + x, f, LESS_FIRST, near, at_first, slots, bloom, candidates, n, remaining)
+        n = probe(r / x, f, MULTIPLIED, near, at_first, slots, bloom, candidates, n, remaining)
+        n = probe(x / r, f, BY_SECOND, near, at_first, slots, bloom, candidates, n, remaining)
+        n = probe(r * x, f, BY_FIRST, near, at_first, slots, bloom, candidates, n, remaining)
+    remaining[0] -= ALONE * (stop - start) + n
     return n
 
 
@@ -181,7 +181,7 @@ def n_outer(bank):
 
 @_compiled
 def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
-    """Return the join of fewest nodes that has the values of a query, before its budget `looks` is spent.
+    """Return the join of fewest nodes that has the values of a query, before its budget `remaining` is spent.
 
     With `without` sines and cosines are not allowed. `outer` is the range of the outermost operators that are
     tried: 0 is none, then come the unary operators of the bank, then the powers. `n_firsts` has the numbers
@@ -219,9 +219,9 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
             operand, start = operands[part // n_parts], part % n_parts * limits.FIRSTS_AT_ONCE
             if not abs(operand) < 1e100:
                 continue
-            if query.looks[0] < 0:
+            if query.remaining[0] < 0:
                 return best
-            arguments = bank.near, at_first, slots, bloom, candidates, query.looks
+            arguments = bank.near, at_first, slots, bloom, candidates, query.remaining
             for p in range(
                 find_candidates(operand, start, min(start + limits.FIRSTS_AT_ONCE, stop), *arguments)
             ):
@@ -236,9 +236,9 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
                     continue
                 if bare and trigonometric[g]:
                     continue
-                if query.looks[0] < 0:
+                if query.remaining[0] < 0:
                     return best
-                query.looks[0] -= limits.EVALUATION
+                query.remaining[0] -= limits.EVALUATION
                 candidate = Join(n_nodes, unary, power, kind, f, g)
                 values_of_join(candidate, bank, query.work, query.made)
                 if are_close(query.made, target, query.tolerance):
@@ -247,21 +247,21 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
 
 
 @_compiled
-def join(target, bank, without, most_first, looks, program):
+def join(target, bank, without, most_first, remaining, program):
     """Write the tokens of the simplest join that has the values of a target; return their number, or 0.
 
     At most `most_first` subprograms are tried as the first of two. The join subtracts the candidates that it
-    examines from the budget `looks`, of shape (1,). With `without` sines and cosines are not allowed.
+    examines from the budget `remaining`, of shape (1,). With `without` sines and cosines are not allowed.
     """
-    if looks[0] <= 0:
+    if remaining[0] <= 0:
         return 0
     query = new_query()
     copy_to(query.values, target)
     n_firsts = min(bank.n_up_to[3], most_first), min(bank.n_up_to[2], most_first)
-    most = min(looks[0], limits.LOOKS_OF_JOIN)
-    query.looks[0] = most
+    most = min(remaining[0], limits.CANDIDATES_OF_JOIN)
+    query.remaining[0] = most
     found = simplest_join(query, bank, without, (0, n_outer(bank)), n_firsts, len(program), NONE)
-    looks[0] -= most - query.looks[0]
+    remaining[0] -= most - query.remaining[0]
     return 0 if found.nodes == NONE else write_join(found, bank, program)
 
 

@@ -1,7 +1,7 @@
 """All tuned numbers of the exact search, with their reasons.
 
 The unit of work is one candidate examined in the hash table of a bank, which takes some nanoseconds; names
-with LOOKS count it. Compiled code reads these numbers as constants and is compiled again after an edit here.
+with CANDIDATES count it. Compiled code reads these numbers as constants and is compiled again after an edit.
 """
 
 # --- The bank of subprograms ---------------------------------------------------------------------------
@@ -65,9 +65,9 @@ MOST_CANDIDATES = 4096
 #: Time to evaluate one candidate at all points, in candidates examined.
 EVALUATION = 100
 #: Most candidates examined in one join. Ordinary data need far fewer.
-LOOKS_OF_JOIN = 500_000
+CANDIDATES_OF_JOIN = 500_000
 #: The same for one join of a stage.
-LOOKS_OF_JOIN_IN_STAGE = 20_000_000
+CANDIDATES_OF_JOIN_IN_STAGE = 20_000_000
 #: Largest absolute operand, in radians, of a sine or cosine that is searched for.
 ANGLE = 20.0
 #: The same in stages whose operand is most of the program, so that there is time for more periods.
@@ -80,11 +80,11 @@ MOST_OPERANDS = 160
 # --- Stages --------------------------------------------------------------------------------------------
 
 #: Candidates examined for which a stage plans its joins, which takes about half a second.
-LOOKS_OF_STAGE = 60_000_000
+CANDIDATES_OF_STAGE = 60_000_000
 #: Candidates examined after which a stage ends, since equal values may cost more than planned.
-MOST_LOOKS_OF_STAGE = 180_000_000
+MOST_CANDIDATES_OF_STAGE = 180_000_000
 #: Candidates examined before `should_stop` is called again, about a tenth of a second.
-LOOKS_AT_ONCE = 10_000_000
+CANDIDATES_AT_ONCE = 10_000_000
 #: Time to invert one context, in candidates examined.
 INVERSION = 20
 #: Fewest subprograms tried as the first of two under contexts. With fewer, long stages would find little.
@@ -95,11 +95,11 @@ FEWEST_FIRSTS = 64
 #: Most repaired programs of one call; more would displace the population to which they are added.
 MOST_REPAIRED = 200
 #: Most candidates examined in all repairs of one call, which take a second or two.
-LOOKS_OF_REPAIR = 200_000_000
+CANDIDATES_OF_REPAIR = 200_000_000
 
 # --- Polynomials ---------------------------------------------------------------------------------------
 
 #: Most rows to which polynomials are fitted. With many columns, few rows do not determine the terms.
 MOST_ROWS_OF_POLYNOMIALS = 400
 #: Time of a search for polynomials and their quotients, some milliseconds, in candidates examined.
-LOOKS_OF_POLYNOMIALS = 1_000_000
+CANDIDATES_OF_POLYNOMIALS = 1_000_000

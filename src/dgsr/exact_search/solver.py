@@ -49,7 +49,7 @@ class ExactSolver:
 
     Attributes
     ----------
-    n_looks : int
+    n_examined : int
         Candidates examined so far; see `dgsr.exact_search.limits` for this unit of work.
     """
 
@@ -57,7 +57,7 @@ class ExactSolver:
 
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = limits.LARGE) -> None:
         self.library, self.size, self.grammar = library, size, grammar
-        self._data, self.n_looks = data, 0
+        self._data, self.n_examined = data, 0
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
         usual = np.flatnonzero(data.is_usual)
@@ -91,14 +91,14 @@ class ExactSolver:
                 n = self._rational(tokens[0])
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
-    def _count(self, n_looks: int) -> None:
-        self.n_looks += n_looks
+    def _count(self, n_examined: int) -> None:
+        self.n_examined += n_examined
 
     def _rational(self, program: np.ndarray) -> int:
         """Write a law that is a polynomial or a quotient of two; return its length, or 0."""
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
-        self._count(limits.LOOKS_OF_POLYNOMIALS)
+        self._count(limits.CANDIDATES_OF_POLYNOMIALS)
         sample = self._data.usual_rows(limits.MOST_ROWS_OF_POLYNOMIALS)
         with np.errstate(all="ignore"):  # powers of large columns may overflow
             trees = list(rational_trees(sample.columns[self._usable], sample.y))
@@ -145,26 +145,26 @@ class ExactSolver:
         self,
         near_misses: Population,
         should_stop: Callable[[], bool] = lambda: False,
-        most_looks: int = limits.LOOKS_OF_REPAIR,
+        most_candidates: int = limits.CANDIDATES_OF_REPAIR,
     ) -> Population:
         """Return copies of near misses with one subtree replaced so that they are exact at the points.
 
         The repairs end when `should_stop`, which is called before each near miss, returns True, or after
-        `most_looks` examined candidates.
+        `most_candidates` examined candidates.
         """
         width = self.grammar.max_length
         tokens = np.zeros((limits.MOST_REPAIRED, width), dtype=np.int64)
         lengths = np.zeros(limits.MOST_REPAIRED, dtype=np.int64)
-        n, most_looks = 0, min(most_looks, limits.LOOKS_OF_REPAIR)
-        looks = np.array([most_looks])
+        n, most_candidates = 0, min(most_candidates, limits.CANDIDATES_OF_REPAIR)
+        remaining = np.array([most_candidates])
         if self._has_points:
-            data = self.library.table, self._points, self._target, self._largest, looks
+            data = self.library.table, self._points, self._target, self._largest, remaining
             for b in range(len(near_misses)):
                 if should_stop():
                     break
                 program = near_misses.tokens[b, :width], near_misses.lengths[b]
                 n += repair(*program, *data, tokens[n:], lengths[n:])
-            self._count(most_looks - int(looks[0]))
+            self._count(most_candidates - int(remaining[0]))
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:

@@ -45,7 +45,7 @@ WHOLE, WIDE, IN_CONTEXTS, IN_SINE = range(4)
 
 # Fields of a stage's progress: the position at which to continue, the remaining joins (-1 before the first),
 # the remaining budget of candidates examined, and the nodes and tokens of the program found.
-_AT, _JOINS, LOOKS, _NODES, LENGTH = range(5)
+_AT, _JOINS, REMAINING, _NODES, LENGTH = range(5)
 # Number of interpretations of the first value: as sine, cosine, and under an even power minus either of them.
 _SIGNS = 4
 
@@ -66,7 +66,7 @@ class StageTask(NamedTuple):
 
 def new_progress():
     """Return the progress at the beginning of a stage."""
-    return np.array([0, -1, limits.MOST_LOOKS_OF_STAGE, NONE, 0])
+    return np.array([0, -1, limits.MOST_CANDIDATES_OF_STAGE, NONE, 0])
 
 
 @_compiled
@@ -88,14 +88,14 @@ def _search_wide(progress, target, bank, program):
     """Search for the simplest join whose first subprogram may be any of the bank; see `go_on`."""
     query = new_query()
     copy_to(query.values, target)
-    query.looks[0] = limits.LOOKS_OF_JOIN_IN_STAGE
+    query.remaining[0] = limits.CANDIDATES_OF_JOIN_IN_STAGE
     at, n_firsts = progress[_AT], (len(bank.token), bank.n_up_to[4])
     found = simplest_join(query, bank, False, (at, at + 1), n_firsts, len(program), progress[_NODES])
     if found.nodes != NONE:
         progress[_NODES], progress[LENGTH] = found.nodes, write_join(found, bank, program)
     progress[_AT] += 1
-    progress[LOOKS] -= limits.LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
-    return progress[_AT] < n_outer(bank) and progress[LOOKS] > 0
+    progress[REMAINING] -= limits.CANDIDATES_OF_JOIN_IN_STAGE - query.remaining[0]
+    return progress[_AT] < n_outer(bank) and progress[REMAINING] > 0
 
 
 @_compiled
@@ -119,17 +119,19 @@ def _search_in_contexts(task, progress, target, bank, program):
     n_outermost, n_up_to = 1 if task.plain else n_outer(bank), bank.n_up_to
     n_inner = task.inner[1] - task.inner[0]
     n_firsts = max(
-        limits.FEWEST_FIRSTS, limits.LOOKS_OF_STAGE // (ALONE * n_outermost * task.n_outer * n_inner)
+        limits.FEWEST_FIRSTS, limits.CANDIDATES_OF_STAGE // (ALONE * n_outermost * task.n_outer * n_inner)
     )
     n_firsts_of_both = min(n_up_to[4 if task.plain else 3], n_firsts), min(n_up_to[2], n_firsts)
     if progress[_JOINS] < 0:
-        progress[_JOINS] = limits.LOOKS_OF_STAGE // (ALONE * n_outermost * min(n_firsts, len(bank.token)))
-    pause, now = progress[LOOKS] - limits.LOOKS_AT_ONCE, -1
+        progress[_JOINS] = limits.CANDIDATES_OF_STAGE // (
+            ALONE * n_outermost * min(n_firsts, len(bank.token))
+        )
+    pause, now = progress[REMAINING] - limits.CANDIDATES_AT_ONCE, -1
     while progress[_AT] < task.n_outer * n_inner:
-        if progress[LOOKS] <= pause:
-            return progress[LOOKS] > 0
+        if progress[REMAINING] <= pause:
+            return progress[REMAINING] > 0
         i, k = progress[_AT] // n_inner, task.inner[0] + progress[_AT] % n_inner
-        progress[LOOKS] -= limits.INVERSION
+        progress[REMAINING] -= limits.INVERSION
         if i != now and not invert(i, bank, target, between):
             progress[_AT] = (i + 1) * n_inner
             continue
@@ -149,10 +151,10 @@ def _search_in_contexts(task, progress, target, bank, program):
         left = progress[_NODES] - n_nodes
         if left <= 1:
             continue
-        query.looks[0] = limits.LOOKS_OF_JOIN_IN_STAGE
+        query.remaining[0] = limits.CANDIDATES_OF_JOIN_IN_STAGE
         outer = 0, n_outermost
         found = simplest_join(query, bank, False, outer, n_firsts_of_both, len(program), left - 1)
-        progress[LOOKS] -= limits.LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+        progress[REMAINING] -= limits.CANDIDATES_OF_JOIN_IN_STAGE - query.remaining[0]
         if found.nodes == NONE or length_in(found, contexts, bank) > len(program):
             continue
         if _has_values(found, contexts, target, tolerance, bank, work):
@@ -172,12 +174,12 @@ def _search_in_sine(task, progress, target, bank, program):
     n_innermost = innermost[1] - innermost[0]
     n_inside = (inner[1] - inner[0]) * n_innermost
     if progress[_JOINS] < 0:
-        progress[_JOINS] = limits.LOOKS_OF_STAGE // (ALONE * task.n_firsts)
-    pause, now, n_operands, sine = progress[LOOKS] - limits.LOOKS_AT_ONCE, -1, 0, -1
+        progress[_JOINS] = limits.CANDIDATES_OF_STAGE // (ALONE * task.n_firsts)
+    pause, now, n_operands, sine = progress[REMAINING] - limits.CANDIDATES_AT_ONCE, -1, 0, -1
     while progress[_AT] < (task.n_outer + 1) * _SIGNS * limits.MOST_OPERANDS * n_inside:
-        if progress[LOOKS] <= pause:
-            return progress[LOOKS] > 0
-        progress[LOOKS] -= limits.INVERSION
+        if progress[REMAINING] <= pause:
+            return progress[REMAINING] > 0
+        progress[REMAINING] -= limits.INVERSION
         at, inside = progress[_AT] // n_inside, progress[_AT] % n_inside
         around, o = at // limits.MOST_OPERANDS, at % limits.MOST_OPERANDS
         outer, sign = around // _SIGNS - 1, around % _SIGNS
@@ -210,10 +212,10 @@ def _search_in_sine(task, progress, target, bank, program):
         left = progress[_NODES] - n_nodes
         if left <= 1:
             continue
-        query.looks[0] = limits.LOOKS_OF_JOIN_IN_STAGE
+        query.remaining[0] = limits.CANDIDATES_OF_JOIN_IN_STAGE
         arguments = task.n_firsts, target, tolerance, bank, len(program), left, query
         found = _join_in_sine(operands[o], contexts, *arguments)
-        progress[LOOKS] -= limits.LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+        progress[REMAINING] -= limits.CANDIDATES_OF_JOIN_IN_STAGE - query.remaining[0]
         if found.nodes < NONE:
             progress[_NODES] = found.nodes + n_nodes
             progress[LENGTH] = write_in(found, contexts, bank, program)
@@ -247,7 +249,7 @@ def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, mo
     if not abs(value) < 1e100:
         return best
     at_first, slots, bloom = bank.semantics.at_first, bank.semantics.slots, bank.semantics.bloom
-    arguments = bank.near, at_first, slots, bloom, query.candidates, query.looks
+    arguments = bank.near, at_first, slots, bloom, query.candidates, query.remaining
     for p in range(find_candidates(value, 0, n_firsts, *arguments)):
         f, kind, g = query.candidates[p]
         n_nodes = bank.nodes[g]
@@ -259,9 +261,9 @@ def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, mo
             continue
         found = Join(n_nodes, -1, 1, kind, f, g)
         if length_in(found, contexts, bank) <= most:
-            if query.looks[0] < 0:
+            if query.remaining[0] < 0:
                 return best
-            query.looks[0] -= limits.EVALUATION
+            query.remaining[0] -= limits.EVALUATION
             if _has_values(found, contexts, target, tolerance, bank, work):
                 best, nodes = found, n_nodes
     return best

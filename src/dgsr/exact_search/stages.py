@@ -14,7 +14,7 @@ from dgsr.exact_search.stage_kernels import (
     IN_CONTEXTS,
     IN_SINE,
     LENGTH,
-    LOOKS,
+    REMAINING,
     WHOLE,
     WIDE,
     StageTask,
@@ -117,27 +117,28 @@ def find_law(
     accepts,
     program,
     should_stop: Callable[[], bool] = lambda: False,
-    count_looks: Callable[[int], None] = lambda n_looks: None,
+    count_candidates: Callable[[int], None] = lambda n_examined: None,
 ):
     """Search stage by stage for a program that has the values of a target; return its length, or 0.
 
     The tokens are written into `program`, and the search continues where ``accepts(program, length)`` is
     False. It ends without a result when `should_stop` returns True; this is called about ten times a second,
-    but not in the stage "join", which takes a millisecond. `count_looks` is called as often with the number
-    of candidates examined since the last call. This function is not compiled, so that Ctrl-C takes effect.
+    but not in the stage "join", which takes a millisecond. `count_candidates` is called as often with the
+    number of candidates examined since the last call. This function is not compiled, so that Ctrl-C takes
+    effect.
     """
     for stage in stages:
         if stage.kind == WHOLE:
-            looks = np.array([limits.LOOKS_OF_JOIN])
-            n = join(target, bank, False, limits.MOST_FIRST_OF_LAW, looks, program)
-            count_looks(limits.LOOKS_OF_JOIN - int(looks[0]))
+            remaining = np.array([limits.CANDIDATES_OF_JOIN])
+            n = join(target, bank, False, limits.MOST_FIRST_OF_LAW, remaining, program)
+            count_candidates(limits.CANDIDATES_OF_JOIN - int(remaining[0]))
         else:
             task, progress = task_of(stage, bank), new_progress()
-            goes_on, is_stopped, left = True, False, limits.MOST_LOOKS_OF_STAGE
+            goes_on, is_stopped, left = True, False, limits.MOST_CANDIDATES_OF_STAGE
             while goes_on and not (is_stopped := should_stop()):
                 goes_on = go_on(task, progress, target, bank, program)
-                count_looks(left - int(progress[LOOKS]))
-                left = int(progress[LOOKS])
+                count_candidates(left - int(progress[REMAINING]))
+                left = int(progress[REMAINING])
             if is_stopped:
                 return 0
             n = int(progress[LENGTH])

@@ -13,7 +13,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.finders.interrupts import Interrupts
 
 #: Names of the counters, which are added up over islands.
-COUNTS = ("n_evaluations", "n_invalid", "n_looks", "n_uncharged")
+COUNTS = ("n_evaluations", "n_invalid", "n_examined", "n_uncharged")
 #: Candidates of finders that take as long as one evaluation, 5 to 10 us on 20 to 1,000 rows.
 CANDIDATES_PER_EVALUATION = 1_000
 # Tokens times samples that are evaluated between two readings of the clock, in about a tenth of a second.
@@ -47,7 +47,7 @@ class Budget:
         Evaluations and seconds of the whole budget.
     n_evaluations, n_invalid : int
         Programs evaluated so far, and those of them that are not finite or break a constraint.
-    n_looks, n_uncharged : int
+    n_examined, n_uncharged : int
         Candidates that finders examined so far, and those that are not charged, to spare a small budget.
     interrupts : Interrupts
     """
@@ -57,7 +57,7 @@ class Budget:
     ) -> None:
         self.limits = max_evaluations, np.inf if max_time is None else max_time
         self.max_evaluations, self.max_time = self.limits
-        self.n_evaluations = self.n_invalid = self.n_looks = self.n_uncharged = 0
+        self.n_evaluations = self.n_invalid = self.n_examined = self.n_uncharged = 0
         self._started = time.perf_counter() if started is None else started
         self._earlier_seconds = 0.0
         self._end = (1.0 + _OVERTIME_SHARE) * self.limits[1] + _OVERTIME / n_targets
@@ -109,7 +109,7 @@ class Budget:
     @property
     def n_counted(self) -> int:
         """Evaluations so far, including those that the candidates of finders are charged."""
-        return self.n_evaluations + (self.n_looks - self.n_uncharged) // CANDIDATES_PER_EVALUATION
+        return self.n_evaluations + (self.n_examined - self.n_uncharged) // CANDIDATES_PER_EVALUATION
 
     @property
     def n_left(self) -> int:
@@ -123,7 +123,7 @@ class Budget:
 
     def count_candidates(self, n: int, most: int) -> None:
         """Count candidates that a finder examined, of which at most `most` are charged."""
-        self.n_looks += n
+        self.n_examined += n
         self.n_uncharged += max(n - most, 0)
 
     @property

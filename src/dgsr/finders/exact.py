@@ -6,7 +6,7 @@ from typing import Any
 
 from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
-from dgsr.exact_search.limits import LOOKS_AT_ONCE
+from dgsr.exact_search.limits import CANDIDATES_AT_ONCE
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
 from dgsr.finders.finder import Deadline, Found, Problem
 
@@ -28,7 +28,7 @@ class ExactStages:
         most = self._most
         self.law = self.solver.solve(0)
         # The first stage takes milliseconds, which may be longer than all evaluations of a small budget.
-        budget.count_candidates(self.solver.n_looks, most)
+        budget.count_candidates(self.solver.n_examined, most)
         # The number of the next stage, and the step to the following one, by which islands divide the stages.
         self._stage, self._step = 1, 1
 
@@ -39,23 +39,23 @@ class ExactStages:
 
     def __call__(self, problem: Problem, deadline: Deadline) -> Found:
         """Run the next stage of the solver, in a bank of a million subprograms, if the budget suffices."""
-        budget, before = self._budget, self.solver.n_looks
+        budget, before = self._budget, self.solver.n_examined
         in_time = budget.seconds + _SOLVING_SECONDS < budget.max_time
-        if self._stage >= self.solver.n_stages or not in_time or self._most < LOOKS_AT_ONCE:
+        if self._stage >= self.solver.n_stages or not in_time or self._most < CANDIDATES_AT_ONCE:
             return Found(self.law[:0], are_whole=True)
         last_second = budget.seconds + _SHARE * (budget.max_time - budget.seconds)
         most = before + self._most
         found = self.solver.solve(
-            self._stage, lambda: budget.seconds > last_second or self.solver.n_looks >= most or deadline()
+            self._stage, lambda: budget.seconds > last_second or self.solver.n_examined >= most or deadline()
         )
         self._stage += self._step
-        return Found(found, True, self.solver.n_looks - before)
+        return Found(found, True, self.solver.n_examined - before)
 
     def repaired(self, near_misses: Population, problem: Problem, deadline: Deadline) -> Found:
         """Replace one subtree of near misses; with its first argument bound, this method is a finder."""
-        before = self.solver.n_looks
+        before = self.solver.n_examined
         found = self.solver.repair(near_misses, deadline, self._most)
-        return Found(found, True, self.solver.n_looks - before)
+        return Found(found, True, self.solver.n_examined - before)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that `load_state_dict` restores."""

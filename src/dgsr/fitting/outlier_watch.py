@@ -24,7 +24,7 @@ from dgsr.pareto import ParetoArchive
 from dgsr.search import Search
 
 # Shares of the budget at which a search is tested for outliers.
-_LOOKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+_CHECKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 # Share of the budget from which on no test is made, since too little would remain.
 _TOO_LATE = 0.9
 # Smallest residual of an outlier, in standard deviations of the other rows.
@@ -48,7 +48,7 @@ class Watch:
     """Test for outliers at several times of a search by squares."""
 
     def __init__(self, rows: Prepared) -> None:
-        self._is_on, self._rows, self._due = False, rows, _LOOKS[0]
+        self._is_on, self._rows, self._due = False, rows, _CHECKS[0]
         self._suspected: Population | None = None
         self.usual: Usual | None = None  # the rows that are no outliers, by the best formula that shows some
         self.program: Population | None = None  # the first program of the search that showed outliers
@@ -59,7 +59,7 @@ class Watch:
         self._plan(search)
 
     def _plan(self, search: Search) -> None:
-        self._due = next((share for share in _LOOKS if share > search.budget.share), np.inf)
+        self._due = next((share for share in _CHECKS if share > search.budget.share), np.inf)
 
     def is_due(self, search: Search) -> bool:
         """Return whether the next test is due."""
