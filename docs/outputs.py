@@ -58,6 +58,7 @@ def main() -> None:
         content = page.read_text(encoding="utf-8")
         namespace = {"__name__": "__main__"} | pages.GIVEN.get(page.name, dict)()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            Path("examples").symlink_to(ROOT / "examples")
             for block in pages.blocks(page):
                 if not block.is_run:
                     continue

@@ -26,15 +26,14 @@ class Row(NamedTuple):
     command: str
 
 
-_BENCH = "dgsr bench {} --max-time 5 --method dgsr --method operon"
 ROWS = (
-    Row("laws, drawn afresh", "readme.jsonl", "drawn:laws",
-        _BENCH.format("drawn:laws --problems 100 --draw-seed 9701")),
-    Row("laws in 30 columns, drawn afresh", "readme.jsonl", "drawn:wide",
-        _BENCH.format("drawn:wide --problems 60 --draw-seed 9702")),
-    Row("laws of textbooks", "readme.jsonl", "laws", _BENCH.format("laws")),
-    Row("measured tables with a known law", "measured_laws.jsonl", "held out",
-        "python benchmarks/measured_laws.py --sets &quot;held out&quot;"),
+    Row("fresh laws", "readme.jsonl", "drawn:laws",
+        "dgsr bench drawn:laws --problems 100 --draw-seed 9701"),
+    Row("in 30 columns", "readme.jsonl", "drawn:wide",
+        "dgsr bench drawn:wide --problems 60 --draw-seed 9702"),
+    Row("of textbooks", "readme.jsonl", "laws", "dgsr bench laws"),
+    Row("measured tables", "measured_laws.jsonl", "held out",
+        "python benchmarks/measured_laws.py --sets 'held out'"),
 )  # fmt: skip
 
 
@@ -46,7 +45,7 @@ def readme_table(folder: Path = RESULTS) -> str:
     folder : Path
         Where the files of the runs are.
     """
-    lines = [("problems", "`dgsr` finds", "pyoperon finds", "command"), ("---",) * 4]
+    lines = [("problems", "`dgsr`", "pyoperon", "command"), ("---",) * 4]
     for row in ROWS:
         runs = [run for run in read_records(folder / row.file) if run["set"] == row.set_name]
         cells = [_cell([run for run in runs if run["method"] == method]) for method in _METHODS]

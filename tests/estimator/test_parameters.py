@@ -121,7 +121,7 @@ def test_what_a_group_cannot_hold_is_refused_by_name_and_value(parameters, said)
 
 def test_operators_are_named_by_symbols_and_take_the_place_of_a_library():
     model = DGSRRegressor(operators=["+", "*", "^", "exp"], max_evaluations=200, random_state=0).fit(X, Y)
-    assert set(model.library_.operators) == {"add", "mul", "pow", "exp"}
+    assert set(model.library_.operators) == {"add", "mul", "square", "cube", "pow", "sqrt", "exp"}
     assert model.generator_ == "physics-d16"
     assert clone(model).get_params()["operators"] == ["+", "*", "^", "exp"]
 

@@ -67,7 +67,8 @@ class DGSRRegressor(FittedRegressor):
         The pre-trained network: a name of `dgsr.list_generators`, a folder, or the object. ``"auto"`` takes
         the shipped one that knows most operators; ``"untrained"`` has random weights; None searches without.
     operators : sequence of str, default=None
-        Operators in the place of a library, such as ``["+", "*", "exp"]``; formulas have fitted constants.
+        Operators in the place of a library, such as ``["+", "*", "exp"]``, with fitted constants and whatever
+        writes the same more shortly: products bring squares and cubes, powers the root.
     max_evaluations : int or float, default=2_000_000
         Most equations to evaluate, such as ``1e6``. A thousand candidates that exact search or another
         finder examines count as one; before the rounds a finder is charged a fiftieth of what is left at

@@ -79,6 +79,9 @@ OPERATORS = {
 #: Operators as people type them.
 SYMBOLS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "**": "pow"}
 
+# Operators that write what another one can write, too, in fewer tokens.
+_SHORTER = {"mul": ("square", "cube"), "pow": ("sqrt",), "sub": ("neg",), "div": ("inv",)}
+
 _KOZA = ("add", "sub", "mul", "div", "exp", "log", "sin", "cos")
 _PHYSICS = (*_KOZA, "sqrt", "square", "cube", "pow", "neg", "inv", "tanh", "abs", "arcsin", "arccos")
 
@@ -341,6 +344,7 @@ def get_library(name: str, n_variables: int = 1) -> Library:
 def library_of(operators: Sequence[str]) -> Library:
     """Return the library ``"physics"`` with some of its operators, by name or symbol, such as ``"+"``.
 
+    It also has those that write the same values more shortly, such as squares where there are products.
     Raises ValueError if a name is unknown, or if addition or multiplication is missing, which write the
     offset and the scale of a formula.
     """
@@ -354,7 +358,8 @@ def library_of(operators: Sequence[str]) -> Library:
     for name, symbol in (("add", "+"), ("mul", "*")):
         if name not in names:
             raise ValueError(f"operators lacks {symbol!r}, without which formulas have no constants; add it.")
-    return get_library("physics").without([name for name in _PHYSICS if name not in names])
+    known = {*names, *(shorter for name in names for shorter in _SHORTER.get(name, ()))}
+    return get_library("physics").without([name for name in _PHYSICS if name not in known])
 
 
 def library_over(library: str | Library, n_variables: int) -> Library:
