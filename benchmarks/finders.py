@@ -146,7 +146,7 @@ class _Watch:
         def watched(*arguments: Any) -> Found:
             problem = arguments[-2]
             if leave_out:
-                return Found(population_of(problem.library, []), are_whole=True)
+                return Found(population_of(problem.library, []), are_complete=True)
             started = time.perf_counter()
             found = target(*arguments)
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
@@ -161,11 +161,11 @@ class _Watch:
         if len(programs) == 0:
             return False
         with np.errstate(all="ignore"):
-            fit = fit_constants(programs, problem.data, scaled=not found.are_whole, n_iterations=20)
+            fit = fit_constants(programs, problem.data, scaled=not found.are_complete, n_iterations=20)
         best = np.argsort(fit.nmse, kind="stable")[:12]
         for i in best[np.isfinite(fit.nmse[best])].tolist():
             forms = [programs[i]]
-            if not found.are_whole:
+            if not found.are_complete:
                 forms = _scaled(programs[i], float(fit.slope[i]), float(fit.intercept[i]))
             if any(map(self.table.is_law, forms)):
                 return True

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from dgsr import DGSRRegressor
-from dgsr.data import doubts_about, idle_columns, prepare, row_ranks
+from dgsr.data import data_warnings, prepare, redundant_columns, row_ranks
 from dgsr.data.dataset import DataSet
 from searches import flat_regressor
 
@@ -255,7 +255,7 @@ def test_an_index_of_the_rows_among_the_columns_is_asked_about():
         DGSRRegressor().fit(X, y)
     # The only column, another order, fewer rows, another beginning and gaps are measurements.
     for others in (X[["row"]], X[::-1], X[:7], X[1:], X.assign(row=[1, 2, 3, 4, 5, 6, 7, 9])):
-        assert list(doubts_about(others.to_numpy(), None, others.columns)) == []
+        assert list(data_warnings(others.to_numpy(), None, others.columns)) == []
 
 
 def test_rows_that_are_held_out_and_the_others_have_targets_that_vary():
@@ -314,7 +314,7 @@ def test_copies_and_with_constants_equal_values_are_idle(candidates, with_consta
     columns[2] = columns[0]
     columns[2, 0] = -0.0
     columns[3:] = 7.0
-    assert idle_columns(columns, candidates, with_constants) == idle
+    assert redundant_columns(columns, candidates, with_constants) == idle
 
 
 def test_the_rounding_of_single_precision_is_recognised_and_that_of_short_numbers_is_not():

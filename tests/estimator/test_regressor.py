@@ -930,7 +930,7 @@ BAD_PARAMETERS = {
 
 @pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
 def test_unusable_parameters_are_refused_by_name_and_value(parameters, message, monkeypatch):
-    monkeypatch.setattr("dgsr.fitting.run.Passes.run", lambda *arguments: pytest.fail("it was searched"))
+    monkeypatch.setattr("dgsr.fitting.run.FitDriver.run", lambda *arguments: pytest.fail("it was searched"))
     with pytest.raises(ValueError, match=message):
         small(**parameters).fit(*data())
 

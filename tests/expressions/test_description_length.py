@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.formulas.description_length import description_length, structure_bits, usual_weights
+from dgsr.expressions.formulas.description_length import description_length, prior_weights, structure_bits
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.kernels.random import new_state
 from dgsr.search.evolution import random_population
@@ -21,7 +21,7 @@ DIGIT = np.log2(10.0)
 def structure_by_hand(program, library):
     """Bits of the tokens, each given its parent, without those of constants' digits."""
     grammar = Constraints().grammar(library)
-    weights = usual_weights(grammar, library)
+    weights = prior_weights(grammar, library)
     open_parents, bits = [len(library)], 0.0  # the last row is of the root
     for token in program:
         bits -= np.log2(weights[open_parents.pop(), token])
@@ -47,7 +47,7 @@ def test_operators_of_ones_own_have_the_same_weights_whatever_their_names(name, 
     weights = []
     for own in (name, plain):
         library = with_own(get_library("physics", 2), own)
-        weights.append(usual_weights(Constraints().grammar(library), library))
+        weights.append(prior_weights(Constraints().grammar(library), library))
     np.testing.assert_array_equal(*weights)
 
 
@@ -66,7 +66,7 @@ def test_a_token_takes_its_bits_times_its_complexity_over_its_usual_one(preset, 
         expected, parents = 0.0, [len(usual)]
         for token in tokens[i, : lengths[i]].tolist():
             parent = parents.pop()
-            weight = usual_weights(Constraints().grammar(usual), usual)[parent, token]
+            weight = prior_weights(Constraints().grammar(usual), usual)[parent, token]
             expected -= more.get(token, 0.0) * np.log2(weight)
             parents += [token] * usual.tokens[token].arity
         assert bits == pytest.approx(expected)

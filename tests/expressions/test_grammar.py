@@ -141,7 +141,7 @@ def test_exactly_the_programs_that_keep_the_limits_are_valid(nested):
     # What is kept is looked at by the person's own limits alone.
     trees = [parse(SMALL, program) for program in programs]
     whole = np.flatnonzero([tree is not None for tree in trees])
-    kept = constraints.are_kept(arrays[0][whole], arrays[1][whole], SMALL)
+    kept = constraints.satisfy_user_rules(arrays[0][whole], arrays[1][whole], SMALL)
     assert kept.tolist() == [keeps(trees[i], constraints.limits) for i in whole]
 
 

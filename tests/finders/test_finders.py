@@ -120,10 +120,20 @@ def called(finder, name, deadline=never):
         return problem, FINDERS[finder](problem, constraints)(problem, deadline)
 
 
+def test_every_finder_that_the_scheduler_calls_before_the_rounds_is_checked_here():
+    def kind(finder):
+        return getattr(finder, "__name__", type(finder).__name__)
+
+    given = problem_of("rate_law")
+    checked = {kind(make(*given)) for name, make in FINDERS.items() if name not in WITHOUT_CONSTANTS}
+    scheduler = Scheduler(given[0], Budget(10, None), True, search_in)
+    assert {kind(finder) for finder in scheduler.finders} <= checked
+
+
 @finders
 @problems
 def test_programs_are_valid_and_what_was_examined_is_counted(finder, name):
-    problem, (programs, are_whole, n_examined) = called(finder, name)
+    problem, (programs, are_complete, n_examined) = called(finder, name)
     assert isinstance(programs, Population)
     assert n_examined >= 0
     assert n_examined == int(n_examined)
@@ -137,7 +147,7 @@ def test_programs_are_valid_and_what_was_examined_is_counted(finder, name):
         assert not forbidden[own].any()
     assert programs.is_constant.sum(axis=1).max(initial=0) <= programs.constants.shape[1]
     if finder in WITHOUT_CONSTANTS:
-        assert are_whole
+        assert are_complete
         assert are_valid(programs.tokens, programs.lengths, problem.grammar).all()
 
 

@@ -10,7 +10,7 @@ import dgsr
 from dgsr import DGSRRegressor
 from dgsr.data import prepare
 from dgsr.data.dataset import DataSet
-from dgsr.fitting.losses import LOSSES, check_loss, description, may_grow, passes, precisions
+from dgsr.fitting.losses import LOSSES, check_loss, may_be_heteroscedastic, passes, precisions, residual_bits
 from dgsr.search import Search, begin_with_search
 from dgsr.search import run as run_search
 from searches import flat_regressor
@@ -129,10 +129,10 @@ def test_precisions_are_finite_and_positive_for_extreme_targets():
 
 def test_a_target_of_one_sign_over_a_decade_takes_a_pass_of_relative_errors():
     over_decades = np.logspace(-3, 3, 50)
-    assert may_grow(over_decades)
-    assert may_grow(-over_decades)
+    assert may_be_heteroscedastic(over_decades)
+    assert may_be_heteroscedastic(-over_decades)
     for y in (np.linspace(1.0, 9.0, 50), np.append(over_decades, 0.0), np.append(over_decades, -1.0)):
-        assert not may_grow(y)
+        assert not may_be_heteroscedastic(y)
         assert [step.loss for step in passes("auto", y)] == ["squared"]
     assert [step.loss for step in passes("auto", over_decades)] == ["squared", "relative", "best"]
     for loss in ("auto", *LOSSES, log_cosh):
@@ -155,11 +155,11 @@ def test_the_description_is_a_likelihood(seed):
     deviation = np.sqrt(np.mean((y - predicted) ** 2))
     constant = 0.5 * 20 * np.log2(2.0 * np.pi * np.e)
     expected = -norm.logpdf(y, predicted, deviation).sum() / np.log(2.0)
-    assert description("squared", data, predicted) + constant == pytest.approx(expected)
+    assert residual_bits("squared", data, predicted) + constant == pytest.approx(expected)
     deviations = np.abs(predicted) * np.sqrt(np.mean(((y - predicted) / predicted) ** 2))
     expected = -norm.logpdf(y, predicted, deviations).sum() / np.log(2.0)
-    assert description("relative", data, predicted) + constant == pytest.approx(expected)
-    assert description("relative", data, 0.0 * y) == np.inf
+    assert residual_bits("relative", data, predicted) + constant == pytest.approx(expected)
+    assert residual_bits("relative", data, 0.0 * y) == np.inf
 
 
 def test_a_precision_says_how_exact_a_row_is_and_not_how_often_it_was_measured():

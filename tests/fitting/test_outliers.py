@@ -13,7 +13,7 @@ from dgsr.data.population import Population
 from dgsr.expressions import Expression
 from dgsr.fitting.losses import WITHOUT_OUTLIERS, passes_without_outliers
 from dgsr.fitting.outlier_watch import with_outliers
-from dgsr.fitting.outliers import Mixture, Usual, description_with_outliers, outlying_rows
+from dgsr.fitting.outliers import InlierModel, Mixture, outlying_rows, residual_bits_with_outliers
 from dgsr.pareto import ParetoArchive
 from searches import flat_regressor
 
@@ -90,12 +90,12 @@ def test_a_few_rows_far_from_a_formula_are_outliers(noise):
     assert found[0].text == formula.text
     data = DataSet.from_arrays(X, y)
     assert outlying_rows(formula, X, y).tolist() == rows
-    precision = Usual(formula, data).precision(data)
+    precision = InlierModel(formula, data).precision(data)
     assert precision[rows].max() < 1e-6
     assert np.delete(precision, rows).min() > 0.5
-    clean = description_with_outliers(data, formula(X))
-    assert clean < description_with_outliers(data, formula(X) + 0.2 * X[:, 0])
-    assert description_with_outliers(data, np.full(len(y), np.nan)) == np.inf
+    clean = residual_bits_with_outliers(data, formula(X))
+    assert clean < residual_bits_with_outliers(data, formula(X) + 0.2 * X[:, 0])
+    assert residual_bits_with_outliers(data, np.full(len(y), np.nan)) == np.inf
 
 
 def test_noise_has_no_outliers():
@@ -181,7 +181,7 @@ def test_rows_held_out_are_judged_by_the_distributions_of_all_rows():
     for seed in range(10):
         X = np.random.default_rng(seed).uniform(0.5, 5.0, (107, 2))
         y = law(X) + 0.1 * np.random.default_rng(seed).normal(size=107)
-        usual = Usual(law, DataSet.from_arrays(X[:100], y[:100]))
+        usual = InlierModel(law, DataSet.from_arrays(X[:100], y[:100]))
         few += (usual.precision(DataSet.from_arrays(X[100:], y[100:]), fitted=False) < 0.5).sum()
     assert few == 0
 
@@ -192,8 +192,8 @@ def test_an_outlier_may_be_huge():
     law = Expression.from_text("3*x1**2 + 2*x2", LIBRARY)
     assert outlying_rows(law, X, y).tolist() == [7]
     data = DataSet.from_arrays(X, y)
-    assert description_with_outliers(data, law(X)) < description_with_outliers(data, 0.0 * y)
-    assert description_with_outliers(data, law(X) * 1e160) == np.inf
+    assert residual_bits_with_outliers(data, law(X)) < residual_bits_with_outliers(data, 0.0 * y)
+    assert residual_bits_with_outliers(data, law(X) * 1e160) == np.inf
 
 
 def test_the_searches_without_outliers_share_what_is_left():

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dgsr import DGSRRegressor
-from dgsr.expressions.formulas.description_length import usual_weights
+from dgsr.expressions.formulas.description_length import prior_weights
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library, get_library
 from dgsr.generator.adaptation import adapted, can_adapt
@@ -109,7 +109,7 @@ def test_operators_of_ones_own_are_never_written_and_keep_their_usual_weights(ge
     assert (probabilities[:, own] == 0.0).all()
 
     grammar = LIMITS.grammar(library)
-    usual = usual_weights(grammar, library)
+    usual = prior_weights(grammar, library)
     weights = guided_grammars(grammar, library, probabilities)[0].weight
     np.testing.assert_allclose(weights[own], usual[own])
     np.testing.assert_allclose(weights[:, own], usual[:, own])

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
-from dgsr.expressions.formulas.description_length import usual_weights
+from dgsr.expressions.formulas.description_length import prior_weights
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import get_library
 from dgsr.generator.generator import Generator
@@ -163,7 +163,7 @@ def test_weights_are_mixed_by_the_share_of_the_search(preset, seed, n_restarts):
     library, grammar = setting(preset)
     n, probabilities = len(library.operators), probabilities_of(library, seed)
     weight = guided_grammars(grammar, library, 3.0 * probabilities)[n_restarts % len(SHARES)].weight
-    usual = usual_weights(grammar, library)
+    usual = prior_weights(grammar, library)
     share = SHARES[n_restarts % len(SHARES)]
     np.testing.assert_allclose(weight[:n], (1.0 - share) * usual[:n] + share * probabilities[:n], rtol=1e-12)
     np.testing.assert_allclose(weight[-1], (1.0 - share) * usual[-1] + share * probabilities[n], rtol=1e-12)
@@ -198,7 +198,7 @@ def test_no_allowed_token_is_without_weight_however_sure_the_guide_is():
 def test_without_probabilities_the_weights_are_the_usual_ones(preset):
     library, grammar = setting(preset)
     for unguided in guided_grammars(grammar, library, None):
-        np.testing.assert_array_equal(unguided.weight, usual_weights(grammar, library))
+        np.testing.assert_array_equal(unguided.weight, prior_weights(grammar, library))
 
 
 @pytest.mark.parametrize("preset", ["koza", "koza-const", "physics"])
@@ -206,7 +206,7 @@ def test_without_probabilities_the_weights_are_the_usual_ones(preset):
 def test_usual_weights_are_shares_of_the_tokens_that_may_occur(preset, n_variables):
     library = get_library(preset, 40)
     grammar = Constraints().grammar(library, n_variables)
-    weights = usual_weights(grammar, library)
+    weights = prior_weights(grammar, library)
     n_known = library.first_variable + n_variables
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
     assert (weights[:, :n_known] > 0.0).all()
@@ -266,7 +266,7 @@ def test_the_guide_changes_what_is_searched():
     assert_equal_populations(*(small(made, random_share=0.0).ask() for made in (plain, without)))
     assert without_seconds(searches[0].history) != without_seconds(searches[1].history)
     np.testing.assert_array_equal(
-        searches[1].proposals.grammar.weight, usual_weights(searches[1].grammar, plain.library)
+        searches[1].proposals.grammar.weight, prior_weights(searches[1].grammar, plain.library)
     )
 
 

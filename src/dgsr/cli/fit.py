@@ -252,9 +252,9 @@ def _are_one_file(path: Path, other: Path) -> bool:
 
 def _note_bad_fit(regressor: DGSRRegressor) -> None:
     """Print a note if no formula has an NMSE below 1, with what may help."""
-    from dgsr.pareto import NOTICEABLE
+    from dgsr.pareto import LEAST_GAIN
 
-    if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0 - NOTICEABLE:
+    if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0 - LEAST_GAIN:
         advice = "raise --max-evaluations"
         if not regressor.library_.has_constants:
             advice = f"try --library koza-const, with fitted constants, or {advice}"

@@ -15,11 +15,11 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import are_terms
 
 #: Largest increase of n log(NMSE) for one constant that is made simpler: two standard deviations, squared.
-SIGNIFICANT = 4.0
+SIGNIFICANT_DEVIANCE = 4.0
 #: Residual, in robust standard deviations, beyond which Huber's loss is linear (Huber, 1964: 95% efficiency).
 HUBER = 1.345
 #: Robust standard deviation of normal noise, in median absolute residuals.
-DEVIATIONS = 1.4826
+MAD_TO_SIGMA = 1.4826
 # Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5).
 _KERNEL = 1.06
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit.
@@ -259,7 +259,7 @@ def robust_uncertainty_of(
     sizes, upto = sizes[order], np.cumsum(data.weights[order])
     weights = np.diff(np.maximum(upto - upto[-1] * k / n, 0.0), prepend=0.0)
     least = np.sqrt(data.rounding_nmse * data.variance)
-    deviation = max(DEVIATIONS * weighted_median(sizes, weights), least)
+    deviation = max(MAD_TO_SIGMA * weighted_median(sizes, weights), least)
     if loss == "huber":
         limit = HUBER * deviation
         square = np.average(np.minimum(sizes, limit) ** 2, weights=weights)

@@ -1,7 +1,7 @@
 """The data of a fit: checks, joining and sampling of rows, and the coordinates of a search."""
 
-from dgsr.data.checks import check_numbers, check_spread, checked, doubts_about, is_index, numbers_the_rows
-from dgsr.data.prepared import Prepared, idle_columns, prepare
+from dgsr.data.checks import check_numbers, check_spread, checked, data_warnings, is_index, numbers_the_rows
+from dgsr.data.prepared import Prepared, prepare, redundant_columns
 from dgsr.data.rows import are_counts, row_ranks
 
 __all__ = [
@@ -10,10 +10,10 @@ __all__ = [
     "check_numbers",
     "check_spread",
     "checked",
-    "doubts_about",
-    "idle_columns",
+    "data_warnings",
     "is_index",
     "numbers_the_rows",
     "prepare",
+    "redundant_columns",
     "row_ranks",
 ]

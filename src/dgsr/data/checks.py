@@ -167,7 +167,7 @@ def is_index(column: np.ndarray) -> bool:
     return len(column) >= _FEWEST_NUMBERED and numbers_the_rows(column)
 
 
-def doubts_about(X: np.ndarray, sample_weight: np.ndarray | None, names: Sequence[Any]) -> Iterator[str]:
+def data_warnings(X: np.ndarray, sample_weight: np.ndarray | None, names: Sequence[Any]) -> Iterator[str]:
     """Yield warnings about data that may be misread: weights taken for counts, an index among the columns."""
     if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
         yield (

@@ -80,7 +80,7 @@ class DataSet(NamedTuple):
         return np.maximum(-0.5 * self.n_independent * np.log2(np.maximum(nmse, self.digits_nmse)), 0.0)
 
     @property
-    def is_usual(self) -> np.ndarray:
+    def has_ordinary_weight(self) -> np.ndarray:
         """Whether each row has an ordinary weight, unlike an outlier's of almost 0, shape (n_samples,)."""
         return self.weights >= _LEAST_WEIGHT * np.median(self.weights)
 
@@ -103,8 +103,8 @@ class DataSet(NamedTuple):
         With an exponent of 1 all measurements carry the same information, and their number is the effective
         one. With 0 the noise is the same in all rows, and Kish's formula counts a few heavy ones most.
         """
-        say = (self.weights / self.counts) ** (1.0 - exponent)
-        n_effective = (self.counts @ say) ** 2 / (self.counts @ say**2)
+        influence = (self.weights / self.counts) ** (1.0 - exponent)
+        n_effective = (self.counts @ influence) ** 2 / (self.counts @ influence**2)
         return self._replace(n_effective=float(n_effective))
 
     def evenly_spaced(self, n: int) -> DataSet:
@@ -116,9 +116,9 @@ class DataSet(NamedTuple):
         )
         return sample._replace(n_effective=self.n_effective * len(rows) / len(counted))
 
-    def usual_rows(self, n: int) -> DataSet:
+    def ordinary_rows(self, n: int) -> DataSet:
         """Return a data set of at most `n` evenly spaced rows of those with an ordinary weight."""
-        return self._replace(weights=self.weights * self.is_usual).evenly_spaced(n)
+        return self._replace(weights=self.weights * self.has_ordinary_weight).evenly_spaced(n)
 
     def bits_of_residuals(self, nmse: np.ndarray) -> np.ndarray:
         """Return the bits of residuals up to a constant that all formulas share; -inf if they are 0."""

@@ -100,7 +100,9 @@ def prepare(
     return Prepared(data, fitted, searched, coordinates, held_out_data)
 
 
-def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants: bool) -> tuple[int, ...]:
+def redundant_columns(
+    columns: np.ndarray, candidates: Iterable[int], with_constants: bool
+) -> tuple[int, ...]:
     """Return the columns that other columns, or constants, can replace in every formula.
 
     Of the candidates, in their order, these are copies of earlier columns and, in a library with constants,

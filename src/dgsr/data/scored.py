@@ -33,7 +33,7 @@ class Scored(NamedTuple):
         kept = np.array([*first.values()][:n], dtype=np.int64)
         return Scored(programs[kept], nmse[kept])
 
-    def and_also(self, other: Scored) -> Scored:
+    def concatenated_with(self, other: Scored) -> Scored:
         """Return these programs followed by others."""
         programs = Population.concatenate([self.programs, other.programs])
         return Scored(programs, np.concatenate([self.nmse, other.nmse]))
@@ -42,7 +42,7 @@ class Scored(NamedTuple):
         """Return the programs with the worst replaced by as many others."""
         n_kept = max(len(self.nmse) - len(others.nmse), 0)
         kept = np.sort(np.argsort(self.nmse, kind="stable")[:n_kept])
-        return Scored(self.programs[kept], self.nmse[kept]).and_also(others)
+        return Scored(self.programs[kept], self.nmse[kept]).concatenated_with(others)
 
     @property
     def lowest(self) -> float:

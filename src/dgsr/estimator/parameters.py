@@ -170,7 +170,7 @@ def _written_now(name: str, value: Any) -> str | None:
     return _RENAMED[name].format(value=value) if name in _RENAMED else None
 
 
-def naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
+def explaining_old_names(init: Callable[P, None]) -> Callable[P, None]:
     """Return a constructor that says where a parameter of an earlier version stands now."""
 
     @wraps(init)  # scikit-learn reads the names of the parameters off it

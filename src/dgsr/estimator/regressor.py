@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from dgsr.constants.scaling import check_can_scale
-from dgsr.data import check_spread, checked, doubts_about
+from dgsr.data import check_spread, checked, data_warnings
 from dgsr.estimator import saving
 from dgsr.estimator.fitted import FittedRegressor
-from dgsr.estimator.parameters import RULES, Units, flat, naming_what_is_new
+from dgsr.estimator.parameters import RULES, Units, explaining_old_names, flat
 from dgsr.estimator.several_targets import fit_each
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
@@ -23,11 +23,11 @@ from dgsr.finders import Budget, find_symmetries
 from dgsr.fitting import (
     WITHOUT_OUTLIERS,
     Beginning,
+    FitDriver,
     Last,
     LastFit,
     Loss,
     Outcome,
-    Passes,
     check_loss,
     demanded,
     outlying_rows,
@@ -61,14 +61,14 @@ class DGSRRegressor(FittedRegressor):
     ----------
     library : str or Library, default="auto"
         Operators of the formulas: a preset (``"koza"``, ``"koza-const"``, ``"synth"``, ``"physics"``) or a
-        `Library`, whose `with_complexities` makes operators and columns dearer. ``"auto"`` is
+        `Library`, whose `with_complexities` raises the complexity of operators and columns. ``"auto"`` is
         ``"physics"``, which has fitted constants.
     generator : str, path, Generator or None, default="auto"
         The pre-trained network: a name of `dgsr.list_generators`, a folder, or the object. ``"auto"`` takes
         the shipped one that knows most operators; ``"untrained"`` has random weights; None searches without.
     operators : sequence of str, default=None
-        Operators in the place of a library, such as ``["+", "*", "exp"]``, with fitted constants and whatever
-        writes the same more shortly: products bring squares and cubes, powers the root.
+        Operators in the place of a library, such as ``["+", "*", "exp"]``; formulas have fitted constants.
+        Some bring a short form of what they write: ``*`` squares and cubes, ``^`` the root.
     max_evaluations : int or float, default=2_000_000
         Most equations to evaluate, such as ``1e6``. A thousand candidates that exact search or another
         finder examines count as one; before the rounds a finder is charged a fiftieth of what is left at
@@ -95,7 +95,7 @@ class DGSRRegressor(FittedRegressor):
         outliers out where the data show them. Another text is a formula of ``target`` and ``prediction``; a
         callable returns every row's loss.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
-        Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
+        Rule that selects the formula of the front that `predict` uses; an exact fit takes precedence. See
         `dgsr.pareto.ParetoFront.select`.
     constraints : dict or None, default=None
         Rules that every formula keeps: ``required`` and ``forbidden`` (names of columns and operators),
@@ -190,7 +190,7 @@ class DGSRRegressor(FittedRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = RULES
     _last_fit: Last
 
-    @naming_what_is_new
+    @explaining_old_names
     def __init__(
         self,
         library: str | Library = "auto",
@@ -277,7 +277,7 @@ class DGSRRegressor(FittedRegressor):
                 delattr(self, name)
         X, y, sample_weight = checked(self, X, y, sample_weight)
         names = getattr(self, "feature_names_in_", range(X.shape[1]))
-        for doubt in doubts_about(X, sample_weight, names):
+        for doubt in data_warnings(X, sample_weight, names):
             warn_caller(doubt)
         if y.ndim == 1:
             return self._fit_one(X, y, sample_weight, last, started)
@@ -347,7 +347,7 @@ class DGSRRegressor(FittedRegressor):
             print_result(self)
         return self
 
-    def _run(self, searches: Passes, state: dict[str, Any] | None, data: _Rows) -> None:
+    def _run(self, searches: FitDriver, state: dict[str, Any] | None, data: _Rows) -> None:
         """Run the searches, and set the attributes of the fit also after an exception."""
         with warnings_wait():
             try:
@@ -367,7 +367,7 @@ class DGSRRegressor(FittedRegressor):
         for caveat in searches.caveats(outcome):
             warn_caller(caveat)
 
-    def _take(self, searches: Passes, outcome: Outcome, data: _Rows) -> None:
+    def _take(self, searches: FitDriver, outcome: Outcome, data: _Rows) -> None:
         """Set the attributes of the fit."""
         self.pareto_front_ = outcome.front
         self.expression_ = outcome.chosen.expression

@@ -92,7 +92,7 @@ FEWEST_FIRSTS = 64
 
 # --- Repair --------------------------------------------------------------------------------------------
 
-#: Most repaired programs of one call; more would displace the population to which they are added.
+#: Most repaired programs of one call, all of which are evaluated.
 MOST_REPAIRED = 200
 #: Most candidates examined in all repairs of one call, which take a second or two.
 CANDIDATES_OF_REPAIR = 200_000_000

@@ -60,9 +60,11 @@ class ExactSolver:
         self._data, self.n_examined = data, 0
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
-        usual = np.flatnonzero(data.is_usual)
-        n_rows = min(len(usual), limits.MOST_ROWS)
-        rows = usual[np.arange(n_rows) * len(usual) // n_rows]  # evenly spread, since a table may be sorted
+        ordinary = np.flatnonzero(data.has_ordinary_weight)
+        n_rows = min(len(ordinary), limits.MOST_ROWS)
+        rows = ordinary[
+            np.arange(n_rows) * len(ordinary) // n_rows
+        ]  # evenly spread, since a table may be sorted
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
         self._has_points = len(rows) >= limits.N_POINTS and len(self._usable) > 0
@@ -99,7 +101,7 @@ class ExactSolver:
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
         self._count(limits.CANDIDATES_OF_POLYNOMIALS)
-        sample = self._data.usual_rows(limits.MOST_ROWS_OF_POLYNOMIALS)
+        sample = self._data.ordinary_rows(limits.MOST_ROWS_OF_POLYNOMIALS)
         with np.errstate(all="ignore"):  # powers of large columns may overflow
             trees = list(rational_trees(sample.columns[self._usable], sample.y))
         for tree in trees:

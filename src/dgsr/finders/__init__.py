@@ -4,6 +4,6 @@ from dgsr.data.scored import Scored
 from dgsr.finders.budget import Budget
 from dgsr.finders.fewer_columns.symmetries import find_symmetries
 from dgsr.finders.interrupts import Interrupts
-from dgsr.finders.longer.finder import by_description
+from dgsr.finders.longer.finder import by_total_bits
 
-__all__ = ["Budget", "Interrupts", "Scored", "by_description", "find_symmetries"]
+__all__ = ["Budget", "Interrupts", "Scored", "by_total_bits", "find_symmetries"]

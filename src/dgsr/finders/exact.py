@@ -42,7 +42,7 @@ class ExactStages:
         budget, before = self._budget, self.solver.n_examined
         in_time = budget.seconds + _SOLVING_SECONDS < budget.max_time
         if self._stage >= self.solver.n_stages or not in_time or self._most < CANDIDATES_AT_ONCE:
-            return Found(self.law[:0], are_whole=True)
+            return Found(self.law[:0], are_complete=True)
         last_second = budget.seconds + _SHARE * (budget.max_time - budget.seconds)
         most = before + self._most
         found = self.solver.solve(

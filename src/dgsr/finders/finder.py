@@ -1,7 +1,9 @@
 """The protocol of finders, which are the ways to find formulas other than the rounds of a search.
 
-A finder is a function of a problem and a deadline that returns programs. `Scheduler` calls it and counts the
-candidates that it examined, and the search evaluates its programs. Every program belongs to the problem's
+A finder is a function of a problem and a deadline that returns programs, such as `dgsr.finders.lines`; it
+returns none if the library lacks an operator that it needs. `Scheduler` calls it before the rounds, between
+them or at the end, where programs must be complete formulas. It counts the candidates that the finder
+examined, and the search evaluates its programs. Every program belongs to the problem's
 library, contains only columns that the grammar allows, is one complete tree and has finite constants. A
 finder returns the same programs whenever it is called with the same problem, and calls the deadline only a
 few more times after it has passed. ``tests/finders/test_finders.py`` checks this of every finder.
@@ -25,7 +27,7 @@ Deadline = Callable[[], bool]
 class Problem(NamedTuple):
     """A table whose law is searched for, and the rules that its formulas must obey."""
 
-    data: DataSet  # in the units of the search
+    data: DataSet  # in the coordinates of the search
     library: Library
     grammar: Grammar  # the columns that may be used, and the largest length of programs
     valid: Validity  # the test of the constraints and the rules of units
@@ -42,12 +44,12 @@ class Problem(NamedTuple):
 class Found(NamedTuple):
     """The result of a finder.
 
-    Programs that are whole are complete formulas with fitted constants. Others still need a scale and an
-    offset, and their constants are the starting point of a fit.
+    Complete programs are formulas with fitted constants. Others still need a scale and an offset, and their
+    constants are the starting point of a fit.
     """
 
     programs: Population
-    are_whole: bool
+    are_complete: bool
     n_examined: int = 0  # candidates besides the programs; see `CANDIDATES_PER_EVALUATION`
 
 

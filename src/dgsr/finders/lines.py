@@ -42,7 +42,7 @@ def linear_models(problem: Problem, deadline: Deadline = never) -> Found:
     if models:
         fit_constants(found, data, scaled=False, n_iterations=_STEPS)
         found = found[np.isfinite(found.constants).all(axis=1) & problem.valid.whole(found)]
-    return Found(found, are_whole=True)
+    return Found(found, are_complete=True)
 
 
 def _forward(values: np.ndarray, data: DataSet, with_offset: bool) -> list[int]:

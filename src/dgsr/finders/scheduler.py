@@ -50,7 +50,7 @@ class Scheduler:
     def before_rounds(self, finder: Finder, is_exact: bool) -> Found | None:
         """Return the result of a finder, None if there is no time for it or it is unnecessary.
 
-        After an exact fit only the laws of two terms are compared, since that fit may be a long formula.
+        Once an exact fit is known, only the laws of two terms are still compared, since they may be shorter.
         """
         if self._budget.is_spent or (is_exact and finder is not two_terms):
             return None
@@ -75,7 +75,7 @@ class Scheduler:
 
         After an exact fit the common forms are fitted only where the table has a single column, since the fit
         may be equal to one of them. Candidates are not counted here, since a resumed fit repeats this step.
-        The problem may have more rows than that of the search.
+        The problem may have more rows than that of the search. All these finders return complete formulas.
         """
         finders: list[Finder] = [linear_models, longer] if self._has_constants else []
         if self._look_up and not (is_exact and len(columns_of(problem.grammar)) > 1):

@@ -23,7 +23,7 @@ class Validity:
 
     def tried(self, programs: Population) -> np.ndarray:
         """Return which programs satisfy the constraints on tokens."""
-        return self._constraints.are_kept(programs.tokens, programs.lengths, self._library)
+        return self._constraints.satisfy_user_rules(programs.tokens, programs.lengths, self._library)
 
     def whole(self, programs: Population) -> np.ndarray:
         """Return which programs satisfy all constraints as complete formulas."""

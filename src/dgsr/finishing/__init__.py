@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.uncertainty import SIGNIFICANT
+from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.coordinates import unscaled
@@ -117,7 +117,7 @@ def mean_formula(data: DataSet, library: Library) -> Expression:
     The constant is the simplest number within two standard errors of the mean, as in other formulas: with
     more digits, any other formula would be short in comparison.
     """
-    near = math.sqrt(max(SIGNIFICANT / data.n_effective, data.rounding_nmse) * data.variance)
+    near = math.sqrt(max(SIGNIFICANT_DEVIANCE / data.n_effective, data.rounding_nmse) * data.variance)
     return Expression(library, [library.index["const"]], [simplest(data.mean, near)])
 
 

@@ -87,8 +87,8 @@ def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
     turns = is_phase & (constants == QUARTER_TURN * np.round(constants / QUARTER_TURN))
     costs = np.array([cost(value) for value in constants.tolist()], dtype=np.float64)
     twelfths = 12.0 * constants
-    is_usual = is_exponent & (np.abs(twelfths - np.round(twelfths)) <= _ROUNDING)
-    return ~(are_origins(expression, data.columns) | turns | is_usual | (costs <= 0.0))
+    is_simple = is_exponent & (np.abs(twelfths - np.round(twelfths)) <= _ROUNDING)
+    return ~(are_origins(expression, data.columns) | turns | is_simple | (costs <= 0.0))
 
 
 def _log_odds(number: float, fitted: float, half: float) -> float:

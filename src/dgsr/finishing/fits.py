@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.constants.uncertainty import SIGNIFICANT, Directions, derivatives
+from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE, Directions, derivatives
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.programs.library import Library
@@ -157,7 +157,7 @@ class Fits:
         with np.errstate(all="ignore"):
             return Directions.of((slopes * self.row_weights).T)
 
-    def is_as_good(self, nmse: float, limit: float, allowed: float = SIGNIFICANT) -> bool:
+    def is_as_good(self, nmse: float, limit: float, allowed: float = SIGNIFICANT_DEVIANCE) -> bool:
         """Return whether n log(NMSE) has grown by less than `allowed`."""
         if not (math.isfinite(nmse) and math.isfinite(limit)):
             return math.isfinite(nmse)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.uncertainty import SIGNIFICANT
+from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE
 from dgsr.expressions.trees.simple_numbers import cost, shortest, simple_numbers
 from dgsr.finishing.fits import Fits, FittedProgram, are_exponents, are_phases
 from dgsr.finishing.forms import merged
@@ -113,7 +113,7 @@ def _snap_constants(
         for proposal in sorted(proposals, key=lambda proposal: proposal.cost):
             trial = fits.refitted(with_value(fit.program, proposal.group, proposal.value), copies=True)
             if fits.is_as_good(trial.nmse, fit.nmse) and fits.is_as_good(
-                trial.nmse, limit, SIGNIFICANT * (n_snapped + 1)
+                trial.nmse, limit, SIGNIFICANT_DEVIANCE * (n_snapped + 1)
             ):
                 fit, n_snapped = trial, n_snapped + 1
                 if (
@@ -169,5 +169,5 @@ def _all_at_once(
     nmse, k = fits.nmse(program), len(groups)
     # k + 2 sqrt(2 k) is about the 95% quantile of the chi-squared distribution with k degrees of freedom.
     is_good = fits.is_as_good(nmse, fit.nmse, k + 2 * math.sqrt(2 * k))
-    is_good = is_good and fits.is_as_good(nmse, limit, SIGNIFICANT * (n_snapped + k))
+    is_good = is_good and fits.is_as_good(nmse, limit, SIGNIFICANT_DEVIANCE * (n_snapped + k))
     return FittedProgram(program, nmse) if is_good else None

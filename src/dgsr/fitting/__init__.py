@@ -5,16 +5,16 @@ from dgsr.fitting.demands import demanded
 from dgsr.fitting.losses import WITHOUT_OUTLIERS, Loss, check_loss
 from dgsr.fitting.outliers import outlying_rows
 from dgsr.fitting.plan import planned
-from dgsr.fitting.run import Outcome, Passes
+from dgsr.fitting.run import FitDriver, Outcome
 
 __all__ = [
     "WITHOUT_OUTLIERS",
     "Beginning",
+    "FitDriver",
     "Last",
     "LastFit",
     "Loss",
     "Outcome",
-    "Passes",
     "check_loss",
     "demanded",
     "outlying_rows",

@@ -16,7 +16,7 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
-from dgsr.finders import Budget, Scored, by_description
+from dgsr.finders import Budget, Scored, by_total_bits
 from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.fitting.losses import Loss
@@ -33,7 +33,7 @@ _SHARE_OF_FORMULAS = 0.75
 _SHARE_BETWEEN = 0.15
 
 
-class Begun(NamedTuple):
+class BegunSearch(NamedTuple):
     """A search, and the formulas into which its programs have been finished."""
 
     search: Search
@@ -41,7 +41,7 @@ class Begun(NamedTuple):
     finished: dict[bytes, Expression]  # formulas by the bytes of their programs
 
 
-class Rules(NamedTuple):
+class SelectionSettings(NamedTuple):
     """The rules for the formulas of a fit."""
 
     library: Library
@@ -52,8 +52,8 @@ class Rules(NamedTuple):
 
 
 def front_and_choice(
-    begun: Begun,
-    rules: Rules,
+    begun: BegunSearch,
+    rules: SelectionSettings,
     loss: str | Loss,
     rows: Prepared,
     measured: DataSet,
@@ -90,7 +90,9 @@ def front_and_choice(
     return front, front[front.chosen]
 
 
-def _finished(begun: Begun, rules: Rules, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:
+def _finished(
+    begun: BegunSearch, rules: SelectionSettings, rows: Prepared, is_over: Callable[[], bool]
+) -> list[Expression]:
     """Return the formulas of a search, finished, in the user's units.
 
     Those of the archive are finished first, in the order of their descriptions, since time may be over
@@ -117,7 +119,7 @@ def _finished(begun: Begun, rules: Rules, rows: Prepared, is_over: Callable[[], 
         return _as_before(programs, begun.finished, finish_all, is_over)
 
     scored = Scored(programs, archive.nmse[archive.places(programs)])
-    order = by_description(scored, archive, begun.search.data)
+    order = by_total_bits(scored, archive, begun.search.data)
     ordered = finished_of(programs[order])
     finished = [ordered[i] for i in np.argsort(order)]
     for found in begun.search.at_the_end(rows.measured, is_over):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from dgsr.constants.uncertainty import DEVIATIONS, HUBER
+from dgsr.constants.uncertainty import HUBER, MAD_TO_SIGMA
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.syntax import parse
@@ -51,7 +51,7 @@ _ROUNDING = 1e-6
 # Most times that the residual of a row is halved until a user's loss has a value there.
 _HALVINGS = 60
 #: Smallest precision, so that its logarithm is finite.
-LEAST = 1e-250
+LEAST_PRECISION = 1e-250
 # Number of nearest rows with whose targets the target of a row is compared.
 _N_NEIGHBOURS = 6
 # Distance from the median of these targets above which the weight of a row falls, in robust standard
@@ -84,12 +84,12 @@ class Pass(NamedTuple):
 
 def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
     """Return the searches of a fit with a loss on the targets `y`, shape (n_rows,)."""
-    if loss == "auto" and may_grow(y):
+    if loss == "auto" and may_be_heteroscedastic(y):
         ends = _ENDS_OF_BOTH
         return [Pass("squared", ends[0], False), Pass("relative", ends[1], False), Pass("best", 1.0, True)]
     if loss in ("auto", "squared", "relative"):
         return [Pass("squared" if loss == "auto" else loss, 1.0, False)]
-    first = "neighbours" if _forgives(loss, y) else "squared"
+    first = "neighbours" if _is_robust(loss, y) else "squared"
     return [Pass(first, 0.4, False), Pass(loss, 0.7, True), Pass(loss, 1.0, True)]
 
 
@@ -100,7 +100,7 @@ def passes_without_outliers(spent: float) -> list[Pass]:
     return [first, second, Pass("best", 1.0, True)]
 
 
-def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
+def _is_robust(loss: str | Loss, y: np.ndarray) -> bool:
     """Return whether a loss, other than squared errors, grows more slowly than the square of a residual."""
     if loss in LOSSES:
         return True
@@ -109,7 +109,7 @@ def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
     return bool(large < 10.0**1.5 * small)  # False if it has no value at such predictions
 
 
-def may_grow(y: np.ndarray) -> bool:
+def may_be_heteroscedastic(y: np.ndarray) -> bool:
     """Return whether errors may grow with the targets, which have one sign and vary by a factor of ten."""
     sizes = np.abs(y)
     has_one_sign = y.min() > 0.0 or y.max() < 0.0
@@ -185,7 +185,7 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     if loss == "neighbours":
         return near_neighbours(data)
     if loss == "relative":
-        return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, LEAST)
+        return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, LEAST_PRECISION)
     residuals = y - predicted
     sizes = np.abs(residuals)
     middle = weighted_median(sizes, data.weights)
@@ -195,13 +195,13 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     if loss == "absolute":
         found = 1.0 / sizes
     elif loss == "huber":
-        found = np.minimum(1.0, HUBER * DEVIATIONS * middle / sizes)
+        found = np.minimum(1.0, HUBER * MAD_TO_SIGMA * middle / sizes)
     else:
         values, sizes = _with_values(loss, y, np.copysign(sizes, residuals))
         found = values / sizes**2
     if found.max() == 0.0:  # the loss is 0 for all residuals
         return np.ones(len(y))
-    return np.maximum(found / found.max(), LEAST)
+    return np.maximum(found / found.max(), LEAST_PRECISION)
 
 
 def ranks_of(columns: np.ndarray) -> np.ndarray:
@@ -227,8 +227,8 @@ def near_neighbours(data: DataSet) -> np.ndarray:
     n = min(_N_NEIGHBOURS, len(y) - 1)
     _, nearest = cKDTree(ranks).query(ranks, k=n + 1)
     sizes = np.abs(y - np.median(y[nearest[:, 1:]], axis=1))
-    limit = _FAR * DEVIATIONS * weighted_median(sizes, data.weights) or float(sizes.max()) or 1.0
-    return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, LEAST)
+    limit = _FAR * MAD_TO_SIGMA * weighted_median(sizes, data.weights) or float(sizes.max()) or 1.0
+    return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, LEAST_PRECISION)
 
 
 @lru_cache(maxsize=8)
@@ -276,7 +276,7 @@ def _with_values(loss: str | Loss, y: np.ndarray, residuals: np.ndarray) -> tupl
     return values, residuals
 
 
-def description(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
+def residual_bits(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
     """Return the bits of the residuals of a formula under normal noise, so that losses can be compared.
 
     The standard deviation of the noise is the same in all rows, or for ``"relative"`` in proportion to the

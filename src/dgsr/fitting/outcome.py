@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.uncertainty import SIGNIFICANT, linear_leave_one_out
+from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE, linear_leave_one_out
 from dgsr.data import Prepared
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.fitting.losses import Loss
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
         usable = np.delete(fitted.columns, constraints.forbidden_columns, axis=0)
         linear = linear_leave_one_out(fitted._replace(columns=usable))
         # Rounding its constants may raise the error of a linear law by exp(rounding) (`dgsr.finishing`).
-        rounding = SIGNIFICANT * (1 + len(self.chosen.expression.constants)) / fitted.n_effective
+        rounding = SIGNIFICANT_DEVIANCE * (1 + len(self.chosen.expression.constants)) / fitted.n_effective
         if linear < min(self.chosen.leave_one_out * np.exp(-rounding), 1.0):
             yield (
                 f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "

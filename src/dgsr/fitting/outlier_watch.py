@@ -19,7 +19,14 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.fitting.losses import ranks_of
-from dgsr.fitting.outliers import LARGEST, MOST, Mixture, Usual, left_out_of_fit, small_steps
+from dgsr.fitting.outliers import (
+    LARGEST_RESIDUAL,
+    MOST_OUTLIERS,
+    InlierModel,
+    Mixture,
+    left_out_of_fit,
+    small_steps,
+)
 from dgsr.pareto import ParetoArchive
 from dgsr.search import Search
 
@@ -34,7 +41,8 @@ _OUTLYING = 6.0
 _LEAST_GAIN = 40.0
 # Fewest rows of a table with outliers. With fewer, accepted laws gain 7 to 9 bits or none.
 _FEWEST_ROWS = 20
-# Probability that far rows lie at one end of a column by chance, below which they belong to the law.
+# Probability that far rows lie at one end of a column by chance, below which they are no outliers but a lack
+# of fit.
 _TOGETHER = 0.1
 # Number of nearest rows by which a far row is compared with its surroundings.
 _NEAREST = 3
@@ -50,12 +58,14 @@ class Watch:
     def __init__(self, rows: Prepared) -> None:
         self._is_on, self._rows, self._due = False, rows, _CHECKS[0]
         self._suspected: Population | None = None
-        self.usual: Usual | None = None  # the rows that are no outliers, by the best formula that shows some
+        self.inliers: InlierModel | None = (
+            None  # the rows that are no outliers, by the best formula that shows some
+        )
         self.program: Population | None = None  # the first program of the search that showed outliers
 
     def begin(self, search: Search, is_on: bool) -> None:
         """Begin to test a search, which may have been resumed, if `is_on` and no outliers are known yet."""
-        self._is_on = is_on and self.usual is None
+        self._is_on = is_on and self.inliers is None
         self._plan(search)
 
     def _plan(self, search: Search) -> None:
@@ -88,7 +98,7 @@ class Watch:
 
     def take(self, formula: Expression) -> None:
         """Determine the outliers by another formula."""
-        self.usual = Usual(formula, self._rows.data)
+        self.inliers = InlierModel(formula, self._rows.data)
 
 
 def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
@@ -98,13 +108,13 @@ def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
     """
     programs = archive.population()
     values, places = programs.predict(data.columns.T), archive.places(programs)
-    able = np.flatnonzero((np.abs(values) < LARGEST).all(axis=1)).tolist()
+    able = np.flatnonzero((np.abs(values) < LARGEST_RESIDUAL).all(axis=1)).tolist()
     if len(data.y) < _FEWEST_ROWS or not able:
         return None
     with np.errstate(all="ignore"):
         steps = small_steps(data.columns)
         left_out = {i: left_out_of_fit(programs[i], values[i], data, steps) for i in able}
-    left_out = {i: each for i, each in left_out.items() if (np.abs(each[0]) < LARGEST).all()}
+    left_out = {i: each for i, each in left_out.items() if (np.abs(each[0]) < LARGEST_RESIDUAL).all()}
     if not left_out:
         return None
     found = {i: Mixture.of(residuals, data) for i, (residuals, _) in left_out.items()}
@@ -117,15 +127,15 @@ def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
         residuals, are_own = left_out[i]
         sizes = residuals / found[i].deviation
         is_far = (found[i].of_narrow(residuals) < 0.5) & (np.abs(sizes) > _OUTLYING)
-        if not 0.0 < np.mean(is_far) <= MOST or np.ptp(data.y[~is_far]) == 0.0:
+        if not 0.0 < np.mean(is_far) <= MOST_OUTLIERS or np.ptp(data.y[~is_far]) == 0.0:
             continue
         columns = [*data.columns] if are_own[is_far].any() else [*data.columns, values[i]]
-        if not _stand_together(is_far, columns) and not _have_company(is_far, sizes, data):
+        if not _cluster_at_column_end(is_far, columns) and not _neighbours_share_sign(is_far, sizes, data):
             return programs[i : i + 1]
     return None
 
 
-def _stand_together(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
+def _cluster_at_column_end(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
     """Return whether far rows lie at one end of a column, more than by chance."""
     varying = [column for column in columns if np.ptp(column) > 0.0]
     n, n_far, n_ends = len(is_far), int(is_far.sum()), 2 * len(varying)
@@ -135,7 +145,7 @@ def _stand_together(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
     return bool(n_ends * (least / n) ** n_far < _TOGETHER)
 
 
-def _have_company(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> bool:
+def _neighbours_share_sign(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> bool:
     """Return whether the rows next to far rows are off in the same direction, more than by chance.
 
     The residuals, (n_rows,), are in standard deviations of the rows that are not far.

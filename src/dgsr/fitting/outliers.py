@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.uncertainty import DEVIATIONS, Directions, derivatives
+from dgsr.constants.uncertainty import MAD_TO_SIGMA, Directions, derivatives
 from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.fitting.losses import LEAST
+from dgsr.fitting.losses import LEAST_PRECISION
 
 # Steps of expectation and maximisation in the fit of the two distributions.
 _STEPS = 30
 # Size of residuals above which the fit begins with them as outliers, in robust standard deviations.
 _FAR = 4.0
 #: Largest share of outliers among the rows. With more the formula is no law of the others.
-MOST = 0.15
+MOST_OUTLIERS = 0.15
 # Most rows to which the distributions are fitted.
 _MOST_ROWS = 5_000
 # Leverage above which a single row determines the value of the formula there.
@@ -38,7 +38,7 @@ _NEIGHBOURHOOD = 0.05
 # median.
 _CHANGED = 0.5
 #: Largest residual whose square is finite, with a margin.
-LARGEST = 1e150
+LARGEST_RESIDUAL = 1e150
 # Smallest standard deviation of residuals, as a share of the spread of the target.
 _SMALLEST = 1e-12
 # Smallest value of 1 - leverage, by which residuals are divided.
@@ -63,7 +63,7 @@ class Mixture(NamedTuple):
         """Fit the distributions to residuals of shape (n_rows,), by expectation and maximisation."""
         shares, squares = data.weights / data.weights.sum(), residuals**2
         least = _least_variance(data)
-        middle = max(DEVIATIONS * weighted_median(np.abs(residuals), data.weights), np.sqrt(least))
+        middle = max(MAD_TO_SIGMA * weighted_median(np.abs(residuals), data.weights), np.sqrt(least))
         of_narrow = (squares <= (_FAR * middle) ** 2).astype(np.float64)
         found = cls.single(residuals, data)
         for _ in range(_STEPS):
@@ -107,11 +107,11 @@ def _logarithms(residuals: np.ndarray, variance: float) -> np.ndarray:
 def _least_variance(data: DataSet) -> float:
     """Return the smallest variance, which is due to rounding, by a robust spread of the target."""
     middle = weighted_median(data.y, data.weights)
-    spread = DEVIATIONS * weighted_median(np.abs(data.y - middle), data.weights) or np.sqrt(data.variance)
+    spread = MAD_TO_SIGMA * weighted_median(np.abs(data.y - middle), data.weights) or np.sqrt(data.variance)
     return float((_SMALLEST * spread) ** 2) or float(np.finfo(np.float64).tiny)
 
 
-class Usual:
+class InlierModel:
     """The rows that are no outliers, by the residuals of a formula on all rows of the table."""
 
     def __init__(self, formula: Expression, data: DataSet) -> None:
@@ -119,9 +119,12 @@ class Usual:
         sample = data.evenly_spaced(_MOST_ROWS)
         residuals = self._residuals(sample, fitted=True)
         self._mixture = Mixture.of(np.nan_to_num(residuals), sample)
-        is_usual = self._of_narrow(residuals) >= 0.5
+        are_inliers = self._of_narrow(residuals) >= 0.5
         # A formula is no law if by it many rows are outliers, or all others have the same target.
-        is_law = np.average(~is_usual, weights=sample.weights) <= MOST and np.ptp(sample.y[is_usual]) > 0.0
+        is_law = (
+            np.average(~are_inliers, weights=sample.weights) <= MOST_OUTLIERS
+            and np.ptp(sample.y[are_inliers]) > 0.0
+        )
         if not is_law:
             self._mixture = self._mixture._replace(share=1.0)
 
@@ -130,7 +133,7 @@ class Usual:
 
         `fitted` says whether the constants of the formula were fitted to these rows.
         """
-        return np.maximum(self._of_narrow(self._residuals(data, fitted)), LEAST)
+        return np.maximum(self._of_narrow(self._residuals(data, fitted)), LEAST_PRECISION)
 
     def _of_narrow(self, residuals: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(residuals), 0.5, self._mixture.of_narrow(np.nan_to_num(residuals)))
@@ -142,7 +145,9 @@ class Usual:
             residuals = data.y - values
             if fitted and len(data.y) <= _MOST_ROWS:
                 residuals, _ = left_out_of_fit(self._formula, values, data, small_steps(data.columns))
-        return np.where(np.isfinite(residuals), np.clip(residuals, -LARGEST, LARGEST), np.nan)
+        return np.where(
+            np.isfinite(residuals), np.clip(residuals, -LARGEST_RESIDUAL, LARGEST_RESIDUAL), np.nan
+        )
 
 
 def outlying_rows(
@@ -156,13 +161,13 @@ def outlying_rows(
     rows = np.flatnonzero(given > 0)
     counts = given[rows].astype(np.float64) if are_counts(given) else None
     data = DataSet.from_arrays(X[rows], y[rows], given[rows], counts)
-    return rows[Usual(formula, data).precision(data) < 0.5]
+    return rows[InlierModel(formula, data).precision(data) < 0.5]
 
 
-def description_with_outliers(data: DataSet, predicted: np.ndarray) -> float:
+def residual_bits_with_outliers(data: DataSet, predicted: np.ndarray) -> float:
     """Return the bits of the residuals of a formula with values (n_rows,) where there may be outliers."""
     residuals = data.y - predicted
-    if not (np.abs(residuals) < LARGEST).all():
+    if not (np.abs(residuals) < LARGEST_RESIDUAL).all():
         return np.inf
     return Mixture.of(residuals, data).bits(residuals, data)
 
@@ -185,7 +190,7 @@ def left_out_of_fit(
     beside = np.array([formula((data.columns + sign * steps).T) for sign in (1.0, -1.0)])
     changes = np.nan_to_num(np.abs(beside - values), nan=0.0)  # nan beyond the end of a domain
     distances = np.abs(values - np.nanmedian(values))
-    is_narrow = changes.max(axis=0) > _CHANGED * np.maximum(distances, DEVIATIONS * np.nanmedian(distances))
+    is_narrow = changes.max(axis=0) > _CHANGED * np.maximum(distances, MAD_TO_SIGMA * np.nanmedian(distances))
     others = np.where(np.isfinite(beside), data.y - beside, 0.0)
     farther = np.take_along_axis(others, np.abs(others).argmax(axis=0)[None], axis=0)[0]
     return np.where(is_narrow, farther, residuals), is_narrow | (leverages > _OWN)

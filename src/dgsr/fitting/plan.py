@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dgsr.data import idle_columns, prepare
+from dgsr.data import prepare, redundant_columns
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.coordinates import can_have_origins
 from dgsr.expressions.programs.constraints import Constraints
@@ -17,10 +17,10 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget
 from dgsr.fitting.beginning import OTHER_DATA, Beginning
-from dgsr.fitting.ending import Rules
+from dgsr.fitting.ending import SelectionSettings
 from dgsr.fitting.initial import Initial, initial_programs
 from dgsr.fitting.losses import near_neighbours
-from dgsr.fitting.run import Passes
+from dgsr.fitting.run import FitDriver
 from dgsr.reporting.progress import print_line
 from dgsr.search import Islands, Search, SearchConfig, compile_kernels, number_of_islands
 from dgsr.search.evolution import EvolutionConfig
@@ -38,7 +38,7 @@ def planned(
     begin: Beginning,
     budget: Budget,
     choose_generator: Callable[[Constraints, int], Generator | None],
-) -> Passes:
+) -> FitDriver:
     """Return the searches of a fit, after compiling its kernels and claiming its checkpoint.
 
     The `parameters` are settings of the estimator by `flat`, library and constraints those of `demanded`, and
@@ -83,8 +83,8 @@ def planned(
             constraints.units.compile_kernel(library)
     n_islands = number_of_islands(parameters["n_jobs"])
     if begin.checkpoint is not None:
-        what_matters = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
-        begin.checkpoint.claim(begin.random_state, what_matters, data)
+        fit_identity = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
+        begin.checkpoint.claim(begin.random_state, fit_identity, data)
     tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
     config = _search_config(parameters, tolerance)
     make = Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours)
@@ -93,8 +93,8 @@ def planned(
     # A fit that continues from a checkpoint had this time before the file was written.
     if begin.checkpoint is None or not begin.checkpoint.states:
         budget.leave_time()
-    rules = Rules(library, constraints, feature_names, parameters["selection"], tolerance)
-    return Passes(prepared, parameters["loss"], make_search, budget, rules, initial, begin.checkpoint)
+    rules = SelectionSettings(library, constraints, feature_names, parameters["selection"], tolerance)
+    return FitDriver(prepared, parameters["loss"], make_search, budget, rules, initial, begin.checkpoint)
 
 
 def _without_idle_columns(
@@ -108,7 +108,7 @@ def _without_idle_columns(
     candidates = [i for i in range(library.n_variables) if i not in forbidden]
     # Wanted columns come first, so that of equal columns another one counts as the copy.
     candidates.sort(key=lambda i: first + i not in wanted)
-    idle = idle_columns(data.columns, candidates, library.has_constants)
+    idle = redundant_columns(data.columns, candidates, library.has_constants)
     unwanted = {i for i in idle if first + i not in wanted}
     return replace(constraints, forbidden_columns=tuple(sorted(unwanted.union(forbidden))))
 

@@ -13,20 +13,20 @@ from dgsr.data import Prepared
 from dgsr.data.dataset import DataSet
 from dgsr.finders import Budget
 from dgsr.fitting.checkpoint import Checkpoint
-from dgsr.fitting.ending import Begun, Rules, front_and_choice
+from dgsr.fitting.ending import BegunSearch, SelectionSettings, front_and_choice
 from dgsr.fitting.initial import Initial
 from dgsr.fitting.losses import (
     WITHOUT_OUTLIERS,
     Loss,
     Pass,
-    description,
     passes,
     passes_without_outliers,
     precisions,
+    residual_bits,
 )
 from dgsr.fitting.outcome import Outcome
 from dgsr.fitting.outlier_watch import Watch
-from dgsr.fitting.outliers import description_with_outliers
+from dgsr.fitting.outliers import residual_bits_with_outliers
 from dgsr.fitting.shown import Shown
 from dgsr.fitting.weighing import noise_exponent
 from dgsr.reporting.progress import SearchCallback, SearchProgress
@@ -50,7 +50,7 @@ class _Outliers(Exception):
     """Raised to end a search when outliers are found."""
 
 
-class Passes:
+class FitDriver:
     """The searches of one fit, and the best of their results.
 
     `make_search` returns a `Search` of `data`, a `DataSet`, and `budget`, which all searches share. Each that
@@ -63,7 +63,7 @@ class Passes:
         loss: str | Loss,
         make_search: Callable[..., Search],
         budget: Budget,
-        rules: Rules,
+        rules: SelectionSettings,
         initial: Initial | None,
         checkpoint: Checkpoint | None,
     ) -> None:
@@ -72,7 +72,7 @@ class Passes:
         self._watch = Watch(prepared)
         self.outcome: Outcome | None = None  # the best so far, if a pass with a finite formula has ended
         self.stop_reason = "error"  # why the last search ended
-        self._passes: list[Begun] = []  # one for each pass; some passes share a search
+        self._passes: list[BegunSearch] = []  # one for each pass; some passes share a search
         self._ended: list[dict[str, Any]] = []  # the states of the searches that are over
         self._is_weighed = False
 
@@ -99,7 +99,9 @@ class Passes:
                     self._begin(step, rows)
                     if number >= len(saved):
                         is_first = number == 0
-                        self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
+                        self._seed_search(
+                            state if step.goes_on or is_first else None, is_first or not step.goes_on
+                        )
                 self._passes.append(self._begun)
                 if number < len(saved):
                     self._load(saved[number])
@@ -205,11 +207,11 @@ class Passes:
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
         search = self._make_search(data=rows.search, budget=self.budget)
-        self._begun = Begun(search, {} if self._checkpoint is None else search.state_dict(), {})
+        self._begun = BegunSearch(search, {} if self._checkpoint is None else search.state_dict(), {})
         search.nmse_shown = lambda archive: self._shown.nmse(archive)  # `_shown` changes with the pass
         self.budget.end_at(step.until)  # before its first programs are evaluated
 
-    def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
+    def _seed_search(self, state: dict[str, Any] | None, with_initial: bool) -> None:
         """Let a search begin with a state, with initial formulas, and with one that showed outliers."""
         if state is not None:
             begin_with_search(self.search, state)
@@ -289,15 +291,15 @@ class Passes:
         if chosen.loss > self._rules.tolerance:
             data = self.prepared.data
             predicted = chosen.expression(data.columns.T)
-            if self._watch.usual is None:
-                bits = description(step.loss, data, predicted)
+            if self._watch.inliers is None:
+                bits = residual_bits(step.loss, data, predicted)
             else:
-                bits = description_with_outliers(data, predicted)
+                bits = residual_bits_with_outliers(data, predicted)
             bits += chosen.description_length
         best = np.inf if self.outcome is None else self.outcome.bits
         # For the same formula, the pass without outliers has the better standard errors of constants.
         is_better = bits <= best if step.loss == WITHOUT_OUTLIERS else bits < best
-        is_refined = step.goes_on and self._watch.usual is None
+        is_refined = step.goes_on and self._watch.inliers is None
         if self.outcome is None or is_refined or is_better:
             loss = step.loss if self._loss == "auto" else self._loss
             self.outcome = Outcome(front, chosen, loss, rows, bits)
@@ -323,7 +325,7 @@ class Passes:
 
         Before there is a formula, the targets themselves serve as predictions.
         """
-        if loss == WITHOUT_OUTLIERS and self._watch.usual is not None:
-            return self._watch.usual.precision(data, fitted=data is not self.prepared.held_out)
+        if loss == WITHOUT_OUTLIERS and self._watch.inliers is not None:
+            return self._watch.inliers.precision(data, fitted=data is not self.prepared.held_out)
         predicted = data.y if self.outcome is None else self.outcome.chosen.expression(data.columns.T)
         return precisions(loss, data, np.where(np.isfinite(predicted), predicted, data.mean))

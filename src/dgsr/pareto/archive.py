@@ -10,7 +10,7 @@ from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT, large
 from dgsr.expressions.programs.library import Library
 
 #: Share by which a longer program must lower the NMSE to be on the front. Smaller gains may be rounding.
-NOTICEABLE = 1e-6
+LEAST_GAIN = 1e-6
 
 
 class ParetoArchive:
@@ -83,11 +83,11 @@ class ParetoArchive:
     def front(self) -> np.ndarray:
         """Return the places, in rising order, whose program fits better than all shorter ones.
 
-        Gains below `NOTICEABLE` do not count, since another way to write a formula changes the NMSE by
+        Gains below `LEAST_GAIN` do not count, since another way to write a formula changes the NMSE by
         rounding.
         """
         best_shorter = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
-        better = self.nmse < (1.0 - NOTICEABLE) * best_shorter
+        better = self.nmse < (1.0 - LEAST_GAIN) * best_shorter
         return np.flatnonzero(better & (best_shorter > self.tolerance))
 
     def population(self) -> Population:

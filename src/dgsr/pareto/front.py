@@ -248,8 +248,10 @@ class ParetoFront(Sequence[Candidate]):
         ----------
         selection : {"mdl", "bic", "score", "accuracy", "holdout"}
             ``mdl``: the shortest description of formula and residuals together, in bits:
-            n/2 log2(error) + `description_length`, where the error is the leave-one-out error. ``bic``: the
-            Bayesian information criterion over k fitted constants, n log(loss) + k log(n). ``score``: the
+            n/2 log2(error) + `description_length`, where the error is the larger of loss and leave-one-out
+            error; a formula of more than 40 tokens must also be better by more than the standard error of
+            its mean square. ``bic``: the Bayesian information criterion over k fitted constants,
+            n log(loss) + k log(n). ``score``: the
             steepest fall of the loss by complexity, -d log(loss) / d complexity, among the candidates within
             1.5 times the lowest loss that fit better than all less complex ones, as in PySR.
             ``accuracy``: the lowest loss.

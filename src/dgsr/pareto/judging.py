@@ -13,7 +13,7 @@ from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.soundness import pure_columns, unseen_waves, weak_points
 from dgsr.expressions.programs.units import Units
-from dgsr.pareto.archive import NOTICEABLE
+from dgsr.pareto.archive import LEAST_GAIN
 
 # Largest loss on a sample of rows, as a multiple of that of a shorter formula, that may be the lower one on
 # all.
@@ -33,7 +33,7 @@ def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> l
     found: list[int] = []
     best = np.inf
     for i in order:
-        if losses[i] < (1.0 - NOTICEABLE) * best and best > tolerance:
+        if losses[i] < (1.0 - LEAST_GAIN) * best and best > tolerance:
             best = losses[i]
             found.append(i)
     return found
@@ -69,10 +69,10 @@ def promising(
 
 
 def length_on(expression: Expression, data: DataSet) -> float:
-    """Return the bits by which a formula is compared: its description length without origins, and its claims.
+    """Return the bits by which a formula is compared: its description length without origins, and penalties.
 
-    It claims a wave of which the rows show less than half a period, that there is no relation, or that a
-    column is a pure number.
+    There are penalties for a wave of which the rows show less than half a period, for a constant formula, and
+    for a function of a column without a factor, which makes the column a pure number.
     """
     is_number = len(expression.tokens) == len(expression.constants)
     from_zero = without_origins(expression, data.columns)

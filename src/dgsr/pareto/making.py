@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
+from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE, Uncertainty, uncertainty_of
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.soundness import weak_points
 from dgsr.expressions.formulas.units_of_constants import units_of_constants
 from dgsr.expressions.programs.units import Units
-from dgsr.pareto.archive import NOTICEABLE
+from dgsr.pareto.archive import LEAST_GAIN
 from dgsr.pareto.candidate import Candidate
 from dgsr.pareto.judging import are_supported, judged, length_on, undominated, without_long_exact_fits
 
@@ -41,12 +41,12 @@ def candidates_of(
     bits = np.array([length_on(e, data) for e in expressions])
     losses = without_long_exact_fits(losses, bits, data, tolerance)
     supported = are_supported(expressions, losses, bits, data, tolerance)
-    able = np.flatnonzero(losses <= _largest_losses(expressions, losses, supported, data, tolerance))
+    eligible = np.flatnonzero(losses <= _largest_losses(expressions, losses, supported, data, tolerance))
 
     def n_weak(expression: Expression) -> int:
         return len(weak_points(expression, data.columns))
 
-    for i in able[supported[able]].tolist():
+    for i in eligible[supported[eligible]].tolist():
         finer = expressions[i] if with_digits is None else with_digits(expressions[i])
         if finer is expressions[i]:
             continue
@@ -54,7 +54,7 @@ def candidates_of(
         (loss,) = without_long_exact_fits(its_losses, bits[i], data, tolerance)
         if loss < losses[i] and n_weak(finer) <= n_weak(expressions[i]):
             expressions[i], losses[i], handicaps[i] = finer, loss, handicap
-    order = able[np.lexsort((losses[able], bits[able]))].tolist()
+    order = eligible[np.lexsort((losses[eligible], bits[eligible]))].tolist()
     n_left_off = sum(not supported[i] for i in undominated(order, losses, tolerance))
 
     def candidate(i: int) -> Candidate:
@@ -67,8 +67,8 @@ def candidates_of(
     left = [i for i in order if supported[i]]
     on_front = of_all = undominated(left, losses, tolerance)
     found = {i: candidate(i) for i in on_front}
-    while vague := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
-        left = [i for i in left if i not in vague]
+    while undetermined := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
+        left = [i for i in left if i not in undetermined]
         if not left:  # no formula has constants that are all determined
             on_front = of_all
             break
@@ -90,8 +90,8 @@ def _largest_losses(
     standard errors of the mean, and any finite loss if all supported formulas are worse.
     """
     is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
-    of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)
-    limits = 1.0 + np.where(is_number, of_numbers, max(NOTICEABLE, tolerance))
+    of_numbers = max(1.01 * SIGNIFICANT_DEVIANCE / data.n_effective, LEAST_GAIN, tolerance)
+    limits = 1.0 + np.where(is_number, of_numbers, max(LEAST_GAIN, tolerance))
     if not (losses <= limits)[supported].any():
         limits[:] = np.finfo(np.float64).max
     return limits

@@ -20,7 +20,7 @@ def begin_with_programs(search: Search, programs: Population, is_allowed: np.nda
     """
     programs = programs.of_width(*search.widths)
     nmse = search.evaluate(programs, len(programs))
-    known = Scored(programs[is_allowed], nmse[is_allowed]).and_also(search.generation)
+    known = Scored(programs[is_allowed], nmse[is_allowed]).concatenated_with(search.generation)
     search.generation = known.best(search.config.batch_size)
     search.record(nmse)
 
@@ -35,7 +35,7 @@ def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
     search.enter(archive.population())
     search.enter(Scored.from_state_dict(search.library, saved["long"]).programs)
     queue, generation = (Scored.from_state_dict(search.library, saved[k]) for k in ("queue", "generation"))
-    programs = queue.and_also(generation).programs
+    programs = queue.concatenated_with(generation).programs
     programs = programs[np.flatnonzero(search.evaluation.valid.tried(programs))].of_width(*search.widths)
     # Evolution breeds from programs that meet all of the grammar, which another fit may have had looser.
     programs = programs[are_valid(programs.tokens, programs.lengths, search.grammar)]

@@ -68,8 +68,8 @@ class Evaluation(ABC):
         """Return the NMSE of every program, count the programs, and enter the best ones into the archive.
 
         It is `inf` for programs that the budget of evaluations or of time excludes, and for those that lack
-        something required. Fitted constants are written into `population`. Its first `n_new` programs are
-        newcomers, whose constants are fitted from two starts, and those of the best by further steps.
+        something required. Fitted constants are written into `population`. The constants of its
+        first `n_new` programs, which are new, are fitted from two starts, those of the best by more steps.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
@@ -166,10 +166,10 @@ class Fitted(Evaluation):
     def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
         """Return the scaled variants that fit better than all shorter programs, and NMSE times handicaps."""
         best = np.minimum.accumulate(self.archive.nmse)
-        able = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
+        improved = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
         parts = []
-        for part in self.budget.parts(len(able), self.data, 4 * _FIT_COST):
-            at = able[part]
+        for part in self.budget.parts(len(improved), self.data, 4 * _FIT_COST):
+            at = improved[part]
             variants, nmse = written_out(population[at], Fit(*(a[at] for a in fit)), self.data)
             counted = _times(nmse, self.valid.factors(variants))
             kept = np.flatnonzero(counted < best[self.archive.places(variants)])

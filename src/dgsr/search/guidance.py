@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.expressions.formulas.description_length import rows_of_parents, usual_weights
+from dgsr.expressions.formulas.description_length import prior_weights, rows_of_parents
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 
@@ -20,13 +20,13 @@ def guided_grammars(grammar: Grammar, library: Library, probabilities: np.ndarra
     The probabilities are those of `dgsr.generator.generator.Generator.guide_probabilities`, of shape
     (n_operators + 1, n_tokens). Without them all weights have their defaults.
     """
-    usual = usual_weights(grammar, library)
+    prior = prior_weights(grammar, library)
     if probabilities is None:
-        return [grammar._replace(weight=usual)] * len(SHARES)
-    guided, rows = usual.copy(), rows_of_parents(grammar, library)
+        return [grammar._replace(weight=prior)] * len(SHARES)
+    guided, rows = prior.copy(), rows_of_parents(grammar, library)
     # Tokens and parents that the generator does not know have their default weights.
-    unknown = np.where(probabilities == 0.0, usual[rows], 0.0)
+    unknown = np.where(probabilities == 0.0, prior[rows], 0.0)
     left = 1.0 - unknown.sum(axis=1, keepdims=True)
     totals = probabilities.sum(axis=1, keepdims=True)
     guided[rows] = unknown + left * probabilities / np.where(totals > 0.0, totals, 1.0)
-    return [grammar._replace(weight=(1.0 - share) * usual + share * guided) for share in SHARES]
+    return [grammar._replace(weight=(1.0 - share) * prior + share * guided) for share in SHARES]

@@ -98,7 +98,7 @@ class _Parallel(Parallel):
         super()._abort()
 
 
-class _Judge(NamedTuple):
+class _WeightGroup(NamedTuple):
     """What islands with the same weights of rows share."""
 
     evaluation: Evaluation  # evaluates programs of other islands, which have counted them
@@ -148,14 +148,14 @@ class Islands(Search):
             for judge in self._judges:
                 _kept.pop(judge.key, None)  # where islands took turns in this process
 
-    def _judge_of(self, data: DataSet, arguments: dict[str, Any]) -> _Judge:
+    def _judge_of(self, data: DataSet, arguments: dict[str, Any]) -> _WeightGroup:
         """Return what islands with the weights of `data` share."""
         unlimited = Budget(np.iinfo(np.int64).max, None)
         settings = arguments["library"], arguments["constraints"], self.config
         own = {name: value for name, value in arguments.items() if name != "budget"} | {"data": data}
-        return _Judge(evaluation_of(data, *settings, unlimited), own, uuid.uuid4().hex)
+        return _WeightGroup(evaluation_of(data, *settings, unlimited), own, uuid.uuid4().hex)
 
-    def _judge(self, number: int) -> _Judge:
+    def _judge(self, number: int) -> _WeightGroup:
         """Return what an island shares with others; the first such group has the weights of the fit."""
         return self._judges[number % len(self._judges)]
 
@@ -195,7 +195,7 @@ class Islands(Search):
             judge.evaluation.enter(self.archive.population())
             state["archive"] = judge.evaluation.archive.state_dict()
             for name in ("queue", "generation"):
-                state[name] = _judged(getattr(self, name), judge).state_dict()
+                state[name] = _weight_group(getattr(self, name), judge).state_dict()
         return state
 
     def _in_processes(
@@ -285,7 +285,7 @@ class Islands(Search):
             if len(own.nmse):  # an island that has just restarted gets none
                 migrants = generations[i - 1].best(_N_MIGRANTS)
                 if judge is not self._judge(i - 1 if i else self.n_islands - 1):
-                    migrants = _judged(migrants, judge)
+                    migrants = _weight_group(migrants, judge)
                 changed["generation"] = own.with_migrants(migrants).state_dict()
             found.append(state | changed)
         return found
@@ -308,7 +308,7 @@ class Islands(Search):
         self._states = [saved["islands"][str(i)] for i in range(len(saved["islands"]))]
 
 
-def _judged(found: Scored, judge: _Judge) -> Scored:
+def _weight_group(found: Scored, judge: _WeightGroup) -> Scored:
     """Return programs with constants and NMSE that are fitted with the weights of another island."""
     programs = found.programs[np.arange(len(found.nmse))]  # a copy
     return Scored(programs, judge.evaluation(programs, len(programs)))
@@ -316,7 +316,7 @@ def _judged(found: Scored, judge: _Judge) -> Scored:
 
 def _together(parts: list[Scored]) -> Scored:
     """Return the programs of several sets as one."""
-    return reduce(Scored.and_also, parts)
+    return reduce(Scored.concatenated_with, parts)
 
 
 # Cache of the searches that this process has advanced, since making one takes time, by the last two keys,

@@ -1,7 +1,7 @@
 """The rule of restarts.
 
-Rounds that breed and train on near misses find only more near misses, so that a search that no longer
-improves does better from the start.
+A search that is stuck in a local optimum breeds and trains on near misses, and does better when it is
+restarted.
 """
 
 from __future__ import annotations

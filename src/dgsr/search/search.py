@@ -66,7 +66,8 @@ class Search:
     """One search for the law behind one data set, round by round.
 
     The search itself is ``while not search.stop_reason(): search.tell(search.ask())``. Budgets, progress and
-    resuming are loops around the two calls; `run` is the one with finders before and between the rounds.
+    resuming are handled by callers that loop over the two; `run` also calls finders before and between the
+    rounds.
 
     The tokens of the library, over the features of the data, are the first tokens of the generator's library.
     The generator is not changed: a copy of its decoder is refined where the configuration asks for it. None
@@ -112,7 +113,7 @@ class Search:
         self.proposals = Proposals(generator, *parts, seed)  # line 1
         self.conditioned = self.proposals.conditioned
         self.n_prepared = 0  # number of completed steps of those before the rounds
-        self._n_new = 0  # programs that get a second start; none in a round without survivors
+        self._n_new = 0  # new programs, fitted from a second start; 0 in a round without survivors
 
     @property
     def generator(self) -> Generator | None:
@@ -211,8 +212,8 @@ class Search:
                 self.evaluate(repaired)
         self.generation = self.evolved = evolved
         if self.conditioned is not None:
-            train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
-            self.queue = self.queue.and_also(train).best(self.config.queue_size)
+            train = Scored(sampled, nmse).concatenated_with(evolved.best(self.config.n_joined))  # line 5
+            self.queue = self.queue.concatenated_with(train).best(self.config.queue_size)
             if self.proposals.are_refined and len(self.queue.programs):
                 self.conditioned.refine(self.queue.programs, *train, self.should_stop)  # line 7
         if self.restarts.is_due(min(self.queue.lowest, evolved.lowest)):
@@ -264,7 +265,7 @@ class Search:
         found = self.scheduler.before_rounds(finder, self.best_nmse <= self.config.tolerance)
         if found is None:
             return
-        nmse = self._take_whole(found.programs) if found.are_whole else self._take_scaled(found.programs)
+        nmse = self._take_whole(found.programs) if found.are_complete else self._take_scaled(found.programs)
         if self.n_evaluations > before:
             self.record(nmse)
 

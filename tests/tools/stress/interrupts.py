@@ -58,7 +58,7 @@ def watch() -> None:
     DGSRRegressor._fit_one = watched("before and after the search", DGSRRegressor._fit_one)
     plan.compile_kernels = watched("compiling", plan.compile_kernels)
     run.run_search = watched("search", run.run_search)
-    run.Passes._finish = watched("finishing", run.Passes._finish)
+    run.FitDriver._finish = watched("finishing", run.FitDriver._finish)
     checkpoint.Checkpoint.write = watched("writing the checkpoint", checkpoint.Checkpoint.write)
     Islands._in_processes = watched("islands", Islands._in_processes)
 

@@ -38,11 +38,11 @@ def description_length(expression: Expression) -> float:
     The structure takes -log2(p) bits for every token, where p is the share that the token has under its
     parent in the equations of the prior, times the ratio of its complexity to the default
     (`Library.with_complexities`). A formula that has a common form of one column
-    (`dgsr.expressions.formulas.common_forms`) takes the bits of naming form and column, where these are
-    fewer, and one with sqrt(1 - u**2) the bits of cos(arcsin(u)), where these are.
+    (`dgsr.expressions.formulas.common_forms`) takes the bits of naming form and column, if these are fewer.
+    One with sqrt(1 - u**2) takes the bits of cos(arcsin(u)), if these are fewer.
     `dgsr.expressions.trees.simple_numbers` counts digits: 1 has none, 0.25 and 1/3 have few, 0.2537 has four.
-    A formula that is a number has no structure; what it claims about the table is paid besides
-    (`dgsr.pareto.judging.length_on`).
+    A constant formula has the bits of its digits alone; `dgsr.pareto.judging.length_on` adds a penalty for
+    the assertion that the target depends on nothing.
 
     Examples
     --------
@@ -118,14 +118,14 @@ def largest_bits(library: Library) -> float:
 def _bits_of_tokens(library: Library) -> np.ndarray:
     """Return the bits of tokens under their parents: (n_operators + 1, n_tokens), the root last."""
     grammar = Constraints().grammar(library)
-    bits = -np.log2(usual_weights(grammar, library)[rows_of_parents(grammar, library)])
+    bits = -np.log2(prior_weights(grammar, library)[rows_of_parents(grammar, library)])
     bits *= library.relative_complexities
     if library.has_constants:
         bits[:, library.index["const"]] += BITS_OF_CONSTANT
     return bits
 
 
-def usual_weights(grammar: Grammar, library: Library) -> np.ndarray:
+def prior_weights(grammar: Grammar, library: Library) -> np.ndarray:
     """Return the probabilities of tokens under their parents, by which random programs are drawn, too.
 
     The weights (n_tokens + 1, n_tokens) sum to 1 under every parent. In a library with constants they are the

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.programs.nesting import USUAL_LIMITS, Limits, Nesting
+from dgsr.expressions.programs.nesting import DEFAULT_LIMITS, Limits, Nesting
 from dgsr.expressions.programs.units import Units
 
 # Pairs of an operator and a forbidden child, which it would invert or make idle.
@@ -71,7 +71,7 @@ class Constraints:
         Outer operator, inner operator, and most inner ones on any path down the tree below the outer one;
         None means no limit. By default no sine or cosine occurs below another.
     units : Units, optional
-        Units by which a search penalises candidates; `are_kept` does not use them.
+        Units by which a search penalises candidates; `satisfy_user_rules` does not use them.
 
     Notes
     -----
@@ -113,7 +113,7 @@ class Constraints:
                 "must not be negative."
             )
 
-    def are_kept(self, tokens: np.ndarray, lengths: np.ndarray, library: Library) -> np.ndarray:
+    def satisfy_user_rules(self, tokens: np.ndarray, lengths: np.ndarray, library: Library) -> np.ndarray:
         """Return a mask of the valid programs, shape (n_programs,), bool.
 
         Valid programs have all required tokens, no forbidden column, and respect `nested`. `tokens` has the
@@ -158,7 +158,7 @@ class Constraints:
             is_variable=np.isin(np.arange(n_tokens) - library.first_variable, usable),
             is_constant=np.array([token.name == "const" for token in library.tokens]),
             forbidden_child=forbidden,
-            **Nesting.of({**USUAL_LIMITS, **self.limits}, library)._asdict(),
+            **Nesting.of({**DEFAULT_LIMITS, **self.limits}, library)._asdict(),
             scaled_away=scaled_away,
             linear_scaling=linear_scaling,
             min_length=self.min_length,

@@ -18,7 +18,7 @@ from dgsr.expressions.programs.library import Library
 Limits = Mapping[tuple[str, str], int | None]
 
 #: Default limits: no sine or cosine below another.
-USUAL_LIMITS: Limits = {(outer, inner): 0 for outer in ("sin", "cos") for inner in ("sin", "cos")}
+DEFAULT_LIMITS: Limits = {(outer, inner): 0 for outer in ("sin", "cos") for inner in ("sin", "cos")}
 
 #: Largest finite limit.
 MOST_NESTED = 9

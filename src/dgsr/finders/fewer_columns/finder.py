@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.data import idle_columns
+from dgsr.data import redundant_columns
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.rewriting.merging import merge
@@ -47,10 +47,10 @@ class FewerColumns:
         """
         data, library, budget = problem.data, problem.library, self._budget
         until = budget.seconds + _LOOKING * (budget.max_time - budget.seconds)
-        rows = np.flatnonzero(data.is_usual & (data.weights > 0.0))
+        rows = np.flatnonzero(data.has_ordinary_weight & (data.weights > 0.0))
         usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
         # A column may be constant in these rows, or be usable only because of its unit.
-        left_out = idle_columns(data.columns[:, rows], usable, library.has_constants)
+        left_out = redundant_columns(data.columns[:, rows], usable, library.has_constants)
         columns = [i for i in usable if i not in left_out]
         X, y, names = data.columns[columns][:, rows].T, data.y[rows], [f"x{i + 1}" for i in columns]
 
@@ -72,7 +72,7 @@ class FewerColumns:
             if deadline() or _is_exact(found, problem):
                 break
             found += search()
-        return Found(population_of(library, list(dict.fromkeys(found))), are_whole=True)
+        return Found(population_of(library, list(dict.fromkeys(found))), are_complete=True)
 
     def _in_table(self, library: Library, share: float, reduction: Reduction, data: DataSet) -> list[Term]:
         """Search in a table of fewer columns, with a share of the remaining budget."""

@@ -50,7 +50,9 @@ class Surrogate:
         slopes = np.empty_like(self.Z)  # of the standardised target, by the standardised columns
         for group, weighted in zip(self.groups, self._weighted):
             Z = self.Z[:, group]
-            slopes[:, group] = (weighted @ Z - Z * weighted.sum(axis=1)[:, None]) * self._bends(group)
+            slopes[:, group] = (
+                weighted @ Z - Z * weighted.sum(axis=1)[:, None]
+            ) * self._inverse_squared_lengthscales(group)
         return (slopes + self._line) * (self.size / self.spread)
 
     @cached_property
@@ -69,7 +71,7 @@ class Surrogate:
         of the given columns.
         """
         others = np.setdiff1d(np.arange(self.Z.shape[1]), group)
-        scaled = self.Z * np.sqrt(self._bends(self.groups[0]))
+        scaled = self.Z * np.sqrt(self._inverse_squared_lengthscales(self.groups[0]))
         own, rest = (np.exp(-0.5 * squared_distances(scaled[:, part])) for part in (group, others))
         grid = (own * self.weights) @ rest.T + LINEAR * self.weights.sum()
         grid += (self.Z[:, group] @ self._line[group])[:, None] + self.Z[:, others] @ self._line[others]
@@ -84,7 +86,7 @@ class Surrogate:
         """Slopes of the linear trend."""
         return LINEAR * (self.Z.T @ self.weights)
 
-    def _bends(self, group: np.ndarray) -> np.ndarray:
+    def _inverse_squared_lengthscales(self, group: np.ndarray) -> np.ndarray:
         """Return the second derivatives, without the sign, of the exponent of a group's kernel."""
         return self.relevance[group] ** 2 / (len(group) * self.length**2)
 

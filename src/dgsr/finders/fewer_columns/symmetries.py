@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dgsr.data import idle_columns
+from dgsr.data import redundant_columns
 from dgsr.finders.fewer_columns.separation import Separation, separation_of
 from dgsr.finders.fewer_columns.tables import TARGET, Reduction, scaled, whole_table, with_sum, without
 from dgsr.finders.fewer_columns.views import NEGLIGIBLE, SMALL, TIMES_LARGE, Logarithms, View
@@ -128,7 +128,7 @@ def find_symmetries(
 def columns_looked_at(X: np.ndarray) -> list[int]:
     """Return the columns of a table that `find_symmetries` examines, none if the table is not suitable."""
     n_rows, n_columns = X.shape
-    left_out = idle_columns(X.T, range(n_columns), with_constants=True) if n_rows else ()
+    left_out = redundant_columns(X.T, range(n_columns), with_constants=True) if n_rows else ()
     used = [i for i in range(n_columns) if i not in left_out]
     return used if _is_suitable(n_rows, len(used)) else []
 

@@ -91,10 +91,10 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
     """
     library = problem.library
     usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
-    sample = problem.data.usual_rows(_MOST_ROWS)
+    sample = problem.data.ordinary_rows(_MOST_ROWS)
     is_usable = 0 < len(usable) <= _MOST_COLUMNS and len(sample.y) >= _FEWEST_ROWS
     if not is_usable or not {"add", "sub", "mul", "div"} <= set(library.index):
-        return Found(population_of(library, []), are_whole=True)
+        return Found(population_of(library, []), are_complete=True)
     with np.errstate(all="ignore"):
         best: dict[tuple, _Candidate] = {}  # best candidate of each form
         found = list(takewhile(lambda _: not deadline(), _candidates(sample, usable, library)))

@@ -122,10 +122,10 @@ def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
     that were compared. The deadline is called before each comparison.
     """
     library = problem.library
-    problem = problem._replace(data=problem.data.usual_rows(_MOST_ROWS))
+    problem = problem._replace(data=problem.data.ordinary_rows(_MOST_ROWS))
     y, found, n_compared = problem.data.y, list[Term](), 0
     if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= library.index.keys():
-        return Found(population_of(library, []), are_whole=False)
+        return Found(population_of(library, []), are_complete=False)
     with np.errstate(all="ignore"):
         terms = _terms_of(problem, deadline)
         if not deadline():

@@ -50,7 +50,7 @@ class _Node(NamedTuple):
 
     tokens: slice
     constants: slice
-    is_turning: bool  # whether it is an operand of a sine or cosine
+    is_argument_of_sine: bool  # whether it is an operand of a sine or cosine
 
 
 def extended(
@@ -130,7 +130,7 @@ class Extender:
         slopes = np.concatenate([slopes, slopes * values]) * self._root
         fitted, target = self._fitted(program), self.data.y * self._root
         bits = np.repeat(_BITS_OF_JOINING, len(nodes))[:, None] + self._bits
-        bits[np.ix_(np.tile([node.is_turning for node in nodes], 2), self._is_turning)] = np.inf
+        bits[np.ix_(np.tile([node.is_argument_of_sine for node in nodes], 2), self._is_turning)] = np.inf
         is_finite = np.isfinite(slopes).all(axis=1)
         bits[~is_finite], slopes[~is_finite] = np.inf, 0.0
         few = self._few
@@ -164,11 +164,11 @@ class Extender:
     def _nodes(self, tokens: tuple[int, ...]) -> list[_Node]:
         """Return the nodes of a program, in the order of its tokens."""
         places = subprograms(self.library, tokens)
-        is_turning = np.zeros(len(tokens), dtype=bool)
+        is_argument_of_sine = np.zeros(len(tokens), dtype=bool)
         for token, (own, _) in zip(tokens, places, strict=True):
             if token in self._sines:
-                is_turning[own.start + 1 : own.stop] = True
-        return [_Node(*place, bool(under)) for place, under in zip(places, is_turning, strict=True)]
+                is_argument_of_sine[own.start + 1 : own.stop] = True
+        return [_Node(*place, bool(under)) for place, under in zip(places, is_argument_of_sine, strict=True)]
 
     def _tangents(self, program: Term, nodes: list[_Node]) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of a program by its nodes, and the values of these, (n_nodes, n_rows)."""

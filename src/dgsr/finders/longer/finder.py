@@ -43,9 +43,9 @@ def too_long(
         nmse = fit_constants(able, data, scaled=False, n_iterations=STEPS).nmse
         fitted = Scored(able, archive.without_long_exact_fits(able, nmse))
     if others is not None:
-        fitted = fitted.and_also(others)
+        fitted = fitted.concatenated_with(others)
     first: dict[bytes, int] = {}
-    for i in by_description(fitted, archive, data).tolist():
+    for i in by_total_bits(fitted, archive, data).tolist():
         if np.isfinite(fitted.nmse[i]):
             first.setdefault(fitted.programs.tokens[i].tobytes(), i)
     order = np.array(list(first.values())[:_N_LONGER], dtype=np.int64)
@@ -70,10 +70,10 @@ class Longer:
         archive, data = self._archive, problem.data
         found = archive.population()
         if archive.best_nmse() <= archive.tolerance:
-            return Found(found[:0], are_whole=True)
+            return Found(found[:0], are_complete=True)
 
         def shortest(programs: Population, n: int) -> Population:
-            return programs[by_description(Scored(programs, programs.nmse(data)), archive, data)[:n]]
+            return programs[by_total_bits(Scored(programs, programs.nmse(data)), archive, data)[:n]]
 
         most = _LONGER * problem.grammar.max_length
         sums = sums_of_terms([found, self._evolved.best(_N_ADDED_UP).programs], problem, most)
@@ -89,10 +89,10 @@ class Longer:
         nmse = both.nmse(data)
         best = np.where(is_shorter, nmse, np.inf).min(axis=1, initial=np.inf)
         # Few formulas are returned, since finishing a long one takes a tenth of a second.
-        return Found(shortest(longer[nmse[len(found) :] < best], _N_LONGER), are_whole=True)
+        return Found(shortest(longer[nmse[len(found) :] < best], _N_LONGER), are_complete=True)
 
 
-def by_description(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
+def by_total_bits(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
     """Return the numbers of programs in ascending order of the bits of formula and residuals."""
     bits = data.bits_of_residuals(scored.nmse) + archive.places(scored.programs)
     return np.argsort(bits, kind="stable")
