@@ -21,6 +21,7 @@ import dgsr
 from dgsr.estimator.saving import FORMAT_VERSION
 from dgsr.expressions import Expression, Library, get_library
 from dgsr.files.container import TEXT, packed
+from dgsr.pareto import ParetoFront
 from searches import flat_regressor
 
 pytestmark = pytest.mark.search
@@ -356,3 +357,25 @@ def test_a_folder_that_is_missing_is_told_with_the_mend(tmp_path):
         FileNotFoundError, match=r"cannot be written \(.*\); name a file in a folder that exists"
     ):
         fitted().save(tmp_path / "none" / "fit.dgsr")
+
+
+def test_an_uncertainty_that_is_unknown_is_unknown_again_and_the_others_are_kept(tmp_path):
+    model = fitted()
+    front = model.pareto_front_
+    candidates = [front[0]._replace(uncertainty=None), *front[1:]]
+    model.pareto_front_ = ParetoFront(candidates, front.n_samples, front.tolerance, chosen=front.chosen)
+    model.save(tmp_path / "fit.dgsr")
+    again = dgsr.load(tmp_path / "fit.dgsr").pareto_front_
+    assert again[0].uncertainty is None
+    assert repr(again) == repr(model.pareto_front_)
+    assert again.select("mdl") == model.pareto_front_.select("mdl")
+
+
+def test_a_file_that_calls_the_examined_candidates_looks_is_read(damageable):
+    def change(header, arrays):
+        attributes = header["attributes"]
+        attributes["n_looks_"] = attributes.pop("n_examined_") + 7
+
+    before = dgsr.load(damageable).n_examined_
+    changed(damageable, change)
+    assert dgsr.load(damageable).n_examined_ == before + 7

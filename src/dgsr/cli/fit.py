@@ -344,7 +344,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
     first, last = (0, len(rows)) if all_rows else _window(chosen, len(rows))
     print_table(rows[first:last])
     if last - first < len(rows):
-        print_line(f"rows {first} to {last - 1} of {len(rows)}; --all prints the others, too")
+        print_line(f"formulas {first} to {last - 1} of {len(rows)}; --all prints the others, too")
     print_line()
     print_line(f"{result['target']} = {result['formula']}")
     if result["constants"]:

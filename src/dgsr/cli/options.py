@@ -27,5 +27,7 @@ ThousandsMark = Annotated[
     typer.Option(metavar="MARK", help="Mark between thousands of the table: , or . or ' or space or none."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Print all rows of the table, not eight of them.")]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Print all formulas of the front, not the eight about the chosen one.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

@@ -171,7 +171,7 @@ def _written_now(name: str, value: Any) -> str | None:
 
 
 def explaining_old_names(init: Callable[P, None]) -> Callable[P, None]:
-    """Return a constructor that says where a parameter of an earlier version stands now."""
+    """Return a constructor that explains the parameters of earlier versions and unknown ones."""
 
     @wraps(init)  # scikit-learn reads the names of the parameters off it
     def checked(*arguments: P.args, **parameters: P.kwargs) -> None:

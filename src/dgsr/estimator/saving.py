@@ -99,8 +99,8 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
         arrays["handicaps"] = np.array([candidate.handicap for candidate in front])
     if front.held_out is not None:
         arrays["held_out"] = front.held_out
-    known = [candidate.uncertainty for candidate in front if candidate.uncertainty is not None]
-    if len(known) == len(front):
+    if any(candidate.uncertainty is not None for candidate in front):
+        known = [candidate.uncertainty or _unknown(len(candidate.expression.constants)) for candidate in front]
         arrays["noise"] = np.array([uncertainty.noise for uncertainty in known])
         arrays["leave_one_out"] = np.array([uncertainty.leave_one_out for uncertainty in known])
         arrays["standard_errors"] = np.concatenate([u.standard_errors for u in known])
@@ -220,6 +220,11 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     return candidates
 
 
+def _unknown(n_constants: int) -> Uncertainty:
+    """Return what a file has for a candidate whose uncertainty is unknown: its noise is nan."""
+    return Uncertainty(np.nan, np.zeros((n_constants, n_constants)), np.zeros(n_constants), np.nan)
+
+
 def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Uncertainty | None]:
     """Return the uncertainties of the candidates, by their numbers of constants; None from old versions."""
     if "noise" not in arrays:
@@ -227,12 +232,15 @@ def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Un
     noise, leave_one_out = (_floats(arrays, name, len(counts)) for name in ("noise", "leave_one_out"))
     errors = _floats(arrays, "standard_errors", int(counts.sum()))
     covariances = _floats(arrays, "covariances", int((counts**2).sum()))
-    if not min(part.min(initial=0.0) for part in (noise, leave_one_out, errors)) >= 0.0:
+    is_known = ~np.isnan(noise)
+    if not min(part.min(initial=0.0) for part in (noise[is_known], leave_one_out[is_known], errors)) >= 0.0:
         raise ValueError("uncertainties are negative or not numbers")
     of_constants = np.split(errors, np.cumsum(counts)[:-1])
     of_pairs = np.split(covariances, np.cumsum(counts**2)[:-1])
     return [
         Uncertainty(float(noise[i]), of_pairs[i].reshape(n, n), of_constants[i], float(leave_one_out[i]))
+        if is_known[i]
+        else None
         for i, n in enumerate(counts.tolist())
     ]
 

@@ -74,7 +74,9 @@ class Fits:
     def _population(self, tokens: np.ndarray, constants: np.ndarray) -> Population:
         """Return one program with each row of `constants`."""
         n, tokens = len(constants), np.asarray(tokens, dtype=np.int64)
-        return Population(self.library, np.tile(tokens, (n, 1)), np.full(n, len(tokens)), constants)
+        return Population(
+            self.library, np.tile(tokens, (n, 1)), np.full(n, len(tokens), dtype=np.int64), constants
+        )
 
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the predictions of a program, with a row for each row of `constants`."""

@@ -27,7 +27,7 @@ from dgsr.reporting.warning import warn_in_search
 
 _KIND = "dgsr.checkpoint"
 # Number of the format, raised when the state of a search changes.
-_FORMAT = 10
+_FORMAT = 11
 # Fewest seconds between two writes.
 _SECONDS = 3.0
 # Largest numbers of bytes, of characters of the header and of searches that are read; no fit reaches them.

@@ -88,7 +88,8 @@ def _token(
     name: str, place: str, known: dict[str, str], kind: str = "neither a column nor an operator"
 ) -> str:
     """Return the token of a name; ValueError if there is none."""
-    name = SYMBOLS.get(name, name) if isinstance(name, str) else name
+    if isinstance(name, str) and name not in known:
+        name = SYMBOLS.get(name, name)
     if isinstance(name, str) and name in known:
         return known[name]
     if name == "const":

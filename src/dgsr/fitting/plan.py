@@ -52,8 +52,8 @@ def planned(
     with_origins = can_have_origins(library) and not has_units and not _is_limited("sub", constraints)
     with_scales = library.has_constants and not _is_limited("mul", constraints)
     if (known := begin.coordinates) is not None:
-        cannot_be_written = known.origins.any() and not with_origins
-        cannot_be_written |= (known.scales != 1.0).any() and not with_scales
+        needs_origins, needs_scales = known.origins.any(), (known.scales != 1.0).any()
+        cannot_be_written = (needs_origins and not with_origins) or (needs_scales and not with_scales)
         X, _, weights = data
         if cannot_be_written or not known.suit(X if weights is None else X[weights > 0]):
             raise ValueError(OTHER_DATA)

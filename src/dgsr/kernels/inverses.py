@@ -18,7 +18,7 @@ def invertible_operators(opcodes):
     These are the operators of a library that `unary_operand` can invert, given the opcodes in
     `Library.table`; exp and 1/x are always included.
     """
-    return np.array([op for op in _INVERTIBLE if op in (EXP, INV) or op in opcodes])
+    return np.array([op for op in _INVERTIBLE if op in (EXP, INV) or op in opcodes], dtype=np.int64)
 
 
 @compiled()

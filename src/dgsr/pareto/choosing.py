@@ -28,14 +28,14 @@ def errors_left_out(candidates: Sequence[Candidate], n: float) -> np.ndarray:
     """Return the larger of loss and leave-one-out error for n rows, (n_candidates,).
 
     A fit that ran out of time has no leave-one-out errors of its last formulas. They are then estimated by
-    generalised cross-validation: loss / (1 - k/n)**2 for k fitted constants (Craven, Wahba, 1979). Where no
-    error is known, formulas are compared by their losses.
+    generalised cross-validation: loss / (1 - k/n)**2 for k constants, infinite for k >= n (Craven, Wahba,
+    1979). Where no error is known, formulas are compared by their losses.
     """
     losses = losses_of(candidates)
     n_constants = np.array([len(candidate.expression.constants) for candidate in candidates])
     left_out = np.array([candidate.leave_one_out * candidate.handicap for candidate in candidates])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        estimated = losses / np.maximum(1.0 - n_constants / n, 0.0) ** 2
+    is_free = n_constants < n
+    estimated = np.where(is_free, losses / np.where(is_free, 1.0 - n_constants / n, 1.0) ** 2, np.inf)
     is_unknown = np.isnan(left_out)
     return losses if is_unknown.all() else np.maximum(losses, np.where(is_unknown, estimated, left_out))
 

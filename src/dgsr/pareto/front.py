@@ -124,7 +124,7 @@ class ParetoFront(Sequence[Candidate]):
         library = Library("constant", (), True, n_features)
         formula = Expression(library, [library.index["const"]], [value], feature_names)
         certain = Uncertainty(0.0, np.zeros((1, 1)), np.zeros(1), 0.0)
-        return cls([Candidate(formula.complexity, 0.0, formula, certain)], tolerance=tolerance)
+        return cls([Candidate(formula.complexity, 0.0, formula, certain)], tolerance=tolerance, chosen=0)
 
     def __len__(self) -> int:
         return len(self._candidates)

@@ -188,8 +188,9 @@ class Trainer:
         n_datasets = len(drawn.y)
         tokens = tokens.reshape(n_datasets, -1, tokens.shape[-1])
         nmse = []
-        for *program_arrays, X, y in zip(tokens, lengths.reshape(n_datasets, -1), drawn.X, drawn.y):
-            programs = self.generator.population(*program_arrays)
+        own_lengths = lengths.reshape(n_datasets, -1)
+        for tokens_of_one, lengths_of_one, X, y in zip(tokens, own_lengths, drawn.X, drawn.y):
+            programs = self.generator.population(tokens_of_one, lengths_of_one)
             nmse.append(fitted_nmse(programs, DataSet.from_arrays(X, y)))
         return rewards_of(np.stack(nmse))
 

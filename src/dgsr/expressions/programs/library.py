@@ -17,13 +17,32 @@ import numpy as np
 
 from dgsr.expressions.trees.user_operators import UserOperator
 
-#: The instruction that the compiled evaluator executes at a node.
-Opcode = IntEnum(
-    "Opcode",
-    "VARIABLE CONSTANT ADD SUB MUL DIV EXP LOG SIN COS SQRT SQUARE CUBE POW NEG INV TANH ABS ARCSIN ARCCOS "
-    "USER_UNARY USER_BINARY",
-    start=0,
-)
+
+class Opcode(IntEnum):
+    """The instruction that the compiled evaluator executes at a node."""
+
+    VARIABLE = 0
+    CONSTANT = 1
+    ADD = 2
+    SUB = 3
+    MUL = 4
+    DIV = 5
+    EXP = 6
+    LOG = 7
+    SIN = 8
+    COS = 9
+    SQRT = 10
+    SQUARE = 11
+    CUBE = 12
+    POW = 13
+    NEG = 14
+    INV = 15
+    TANH = 16
+    ABS = 17
+    ARCSIN = 18
+    ARCCOS = 19
+    USER_UNARY = 20
+    USER_BINARY = 21
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,9 @@ def recognise(value: int | float | Fraction) -> Tree:
     number = _find(value)
     if number is None:
         return value
+    if value > 0:
+        return number.tree
     match number.tree:
-        case tree if value > 0:
-            return tree
         case ("div" | "mul" as name, first, second) if is_number(first):
             return (name, -first, second)
         case tree:

@@ -54,8 +54,8 @@ def with_logarithms(
     logarithm. The denominator is 1 or has columns, as in the exponent of K*C**(1/n). Factors of decay, which
     are rare, follow in a second set of terms: together with factors of growth they would be more terms that
     fit noise. Where numerator and denominator would have more than `most` terms, factors of growth or decay
-    are left out. A kind has the numbers of the terms of numerator and denominator; there is none if no base
-    is positive or the library cannot write such powers.
+    are left out. A kind has the numbers of the terms of numerator and denominator. Nothing is yielded if no
+    base is positive or the library cannot write such powers.
     """
     n, plain = len(columns), bases_of(columns, ())
     for operator in _FACTORS if _can_write(library) else ():
