@@ -27,11 +27,11 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("fresh laws", "readme.jsonl", "drawn:laws",
+    Row("fresh laws", "readme.jsonl.gz", "drawn:laws",
         "dgsr bench drawn:laws --problems 100 --draw-seed 9701"),
-    Row("in 30 columns", "readme.jsonl", "drawn:wide",
+    Row("in 30 columns", "readme.jsonl.gz", "drawn:wide",
         "dgsr bench drawn:wide --problems 60 --draw-seed 9702"),
-    Row("of textbooks", "readme.jsonl", "laws", "dgsr bench laws"),
+    Row("of textbooks", "readme.jsonl.gz", "laws", "dgsr bench laws"),
     Row("measured tables", "measured_laws.jsonl", "held out",
         "python benchmarks/measured_laws.py --sets 'held out'"),
 )  # fmt: skip

@@ -100,7 +100,9 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     if front.held_out is not None:
         arrays["held_out"] = front.held_out
     if any(candidate.uncertainty is not None for candidate in front):
-        known = [candidate.uncertainty or _unknown(len(candidate.expression.constants)) for candidate in front]
+        known = [
+            candidate.uncertainty or _unknown(len(candidate.expression.constants)) for candidate in front
+        ]
         arrays["noise"] = np.array([uncertainty.noise for uncertainty in known])
         arrays["leave_one_out"] = np.array([uncertainty.leave_one_out for uncertainty in known])
         arrays["standard_errors"] = np.concatenate([u.standard_errors for u in known])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -95,13 +95,14 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     with contextlib.suppress(ValueError, ArithmeticError):
         start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
     found: dict[tuple, FittedProgram] = {}
-    ways: list[Callable[[Tree], FreeProgram]] = [
-        partial(merged, fits=fits, placement=placement) for placement in PLACEMENTS[:-1]
+    ways: list[Callable[[], FreeProgram]] = [
+        partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]
     ]
-    ways += [partial(_rewritten, fits=fits, rewrite=rewrite) for rewrite in _REWRITINGS]
+    normal = cache(partial(_normal, tree))
+    ways += [partial(_rewritten, normal, fits, rewrite) for rewrite in _REWRITINGS]
     for way in ways:
         try:
-            program = way(tree)
+            program = way()
         except (ValueError, ArithmeticError):
             continue
         key = (program.tokens.tobytes(), program.free.tobytes())
@@ -115,8 +116,8 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     return [form for form, size in zip(kept, sizes, strict=True) if size <= _MOST_COMPLEX * simplest]
 
 
-def _rewritten(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
-    return written(rewrite(_normal(tree)), fits.library)
+def _rewritten(normal: Callable[[], Tree], fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
+    return written(rewrite(normal()), fits.library)
 
 
 def _normal(tree: Tree, squares: bool = False) -> Tree:
