@@ -32,8 +32,6 @@ ROWS = (
     Row("in 30 columns", "readme.jsonl.gz", "drawn:wide",
         "dgsr bench drawn:wide --problems 60 --draw-seed 9702"),
     Row("of textbooks", "readme.jsonl.gz", "laws", "dgsr bench laws"),
-    Row("measured tables", "measured_laws.jsonl", "held out",
-        "python benchmarks/measured_laws.py --sets 'held out'"),
 )  # fmt: skip
 
 
@@ -56,7 +54,7 @@ def readme_table(folder: Path = RESULTS) -> str:
 
 def _cell(runs: list[Record]) -> str:
     """Return the share of the problems that are found, with Wilson's interval at 95%, in percent."""
-    n_found = sum(run["chosen"]["mdl"] if "chosen" in run else run["found"] for run in runs)
+    n_found = sum(run["found"] for run in runs)
     low, high = wilson_interval(n_found, len(runs))
     return f"{100 * n_found / len(runs):.0f}% ({100 * low:.0f} to {100 * high:.0f})"
 
