@@ -82,8 +82,8 @@ nitpick_ignore_regex = [
     ("py:.*", r"(?!dgsr\.).*"),
     (
         "py:.*",
-        r"dgsr\.(evolution|expressions\.(formula_prior|syntax)|generator|kernels|pretraining\.conditioning_gap"
-        r"|saving)\..*|dgsr\.expressions\.(soundness|units_of_constants)",
+        r"dgsr\.(constants|estimator|exact_search|expressions\.(exports|formulas|rewriting|trees)|finders|finishing"
+        r"|fitting|generator|kernels|pareto\.judging|pretraining\.conditioning_gap|search\.(?!evolution))(\..*)?",
     ),
 ]
 suppress_warnings = ["myst.header"]  # headings of the third level under a title are meant
