@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 #: The comments between which the table stands.
-BEGIN, END = "<!-- The next lines are made by docs/readme_table.py. -->\n", "<!-- Here they end. -->\n"
+BEGIN, END = "<!-- docs/readme_table.py -->\n", "<!-- end -->\n"
 _METHODS = ("dgsr", "operon")
 
 
