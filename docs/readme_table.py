@@ -27,11 +27,11 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("fresh laws", "readme.jsonl.gz", "drawn:laws",
+    Row("laws drawn at random", "readme.jsonl.gz", "drawn:laws",
         "dgsr bench drawn:laws --problems 100 --draw-seed 9701"),
-    Row("in 30 columns", "readme.jsonl.gz", "drawn:wide",
+    Row("laws in 30 columns", "readme.jsonl.gz", "drawn:wide",
         "dgsr bench drawn:wide --problems 60 --draw-seed 9702"),
-    Row("of textbooks", "readme.jsonl.gz", "laws", "dgsr bench laws"),
+    Row("laws of textbooks", "readme.jsonl.gz", "laws", "dgsr bench laws"),
 )  # fmt: skip
 
 
