@@ -94,7 +94,11 @@ def fit_programs(programs, free, table, data, few, options, state, result):
         np.empty((n_constants, n_constants)),
         np.empty(n_constants),
     )
-    point, spare = _new_point(n_constants, n_samples), _new_point(n_constants, n_samples)
+    values, trial_values = np.empty(n_samples), np.empty(n_samples)
+    residuals, trial_residuals = np.empty(n_samples), np.empty(n_samples)
+    jacobian, trial_jacobian = np.empty((n_constants, n_samples)), np.empty((n_constants, n_samples))
+    point = Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
+    spare = Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
     best, second = np.empty(n_constants), np.empty(n_constants)
     for b in range(len(programs.lengths)):
         n_own = link(b, task, scratch)
@@ -118,12 +122,6 @@ def fit_programs(programs, free, table, data, few, options, state, result):
         for p in range(n_own):
             constants[b, p] = best[p]
         result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
-
-
-@compiled()
-def _new_point(n_constants, n_samples):
-    jacobian = np.empty((n_constants, n_samples))
-    return Point(np.empty(n_constants), np.empty(n_samples), np.empty(n_samples), jacobian, np.empty(4))
 
 
 @_inlined
