@@ -96,7 +96,7 @@ def run_drawn(
     budget : int, optional
         Most equations that a run evaluates; 2,000,000 by default, or 1,000,000,000 with a `max_time`.
     methods, seeds, n_jobs, out, callback
-        As in `run_set`.
+        These are the parameters of `run_set`.
     **settings
         `until` and `any_commit`, as in `run_set`.
 
@@ -113,8 +113,10 @@ def run_drawn(
 
     Raises
     ------
-    ValueError, OSError
-        As `run_set`.
+    ValueError
+        If a method is unknown, or the runs in `out` are of another commit or another generator.
+    OSError
+        If `out` cannot be read or written.
     """
     check_methods(methods)
     if budget is None:

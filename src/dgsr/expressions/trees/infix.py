@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_number
@@ -10,20 +11,23 @@ from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_number
 SUM, PRODUCT, NEGATION, POWER, ATOM = 1, 2, 3, 4, 5
 
 
-class InfixWriter:
+class InfixWriter(ABC):
     """Writes a tree with parentheses only where the value depends on them.
 
-    A subclass has the methods `leaf` and `call`; each method returns a text and its precedence.
+    A subclass says how leaves and calls of functions are written; each method returns a text and its
+    precedence.
     """
 
     #: Whether a + (b + c) and a*(b*c) lose their parentheses.
     regroups = True
 
+    @abstractmethod
     def leaf(self, leaf: Tree) -> tuple[str, int]:
-        raise NotImplementedError
+        """Return the text of a number or a variable."""
 
+    @abstractmethod
     def call(self, name: str, operands: Sequence[Tree]) -> tuple[str, int]:
-        raise NotImplementedError
+        """Return the text of an operator that has no infix sign, such as sin."""
 
     def operands(self, tree: Tree) -> Sequence[Tree]:
         """Return the operands of a node as they are written."""
