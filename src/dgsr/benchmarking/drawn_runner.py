@@ -114,7 +114,7 @@ def run_drawn(
     Raises
     ------
     ValueError
-        If a method is unknown, or the runs in `out` are of another commit or another generator.
+        If a method is unknown, or runs would be added to a file with runs of another commit.
     OSError
         If `out` cannot be read or written.
     """
