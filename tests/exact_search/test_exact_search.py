@@ -301,14 +301,14 @@ def test_many_joins_together_cost_no_more_than_they_may():
     assert join(target, bank, False, MOST_FIRST, np.array([CANDIDATES_OF_JOIN]), program) > 0
 
 
-def looks_of(stage, target, bank):
-    """Looks of a stage, call by call."""
+def examined_by_calls(stage, target, bank):
+    """Number of candidates that each call of a stage examines."""
     progress, task = stage_kernels.new_progress(), task_of(stage, bank)
     program, calls, goes_on = np.zeros(30, dtype=np.int64), [], True
     while goes_on:
-        before = progress[stage_kernels.LOOKS]
+        before = progress[stage_kernels.REMAINING]
         goes_on = stage_kernels.go_on(task, progress, target, bank, program)
-        calls.append(before - progress[stage_kernels.LOOKS])
+        calls.append(before - progress[stage_kernels.REMAINING])
     return calls
 
 
@@ -317,7 +317,7 @@ def test_a_stage_on_columns_that_are_all_alike_is_as_long_as_any():
     """A call of a stage ends after a tenth of a second or so, a stage after a second."""
     target = np.random.default_rng(0).integers(0, 3, N_POINTS).astype(float)
     for stage in STAGES[2:4]:
-        calls = looks_of(stage, target, bank_at(alike()))
+        calls = examined_by_calls(stage, target, bank_at(alike()))
         assert sum(calls) < limits.MOST_CANDIDATES_OF_STAGE + 1.5 * CANDIDATES_OF_JOIN_IN_STAGE
         assert max(calls) < limits.CANDIDATES_AT_ONCE + 1.5 * CANDIDATES_OF_JOIN_IN_STAGE
 
@@ -331,13 +331,13 @@ def test_a_stage_ends_when_it_is_asked_to(n_asked):
         return len(asked) == n_asked
 
     target = np.sin(np.random.default_rng(0).normal(size=ROWS))[choose_points(columns)]
-    program, remaining = np.zeros(30, dtype=np.int64), []
+    program, examined = np.zeros(30, dtype=np.int64), []
     arguments = STAGES, target, bank_at(columns), lambda program, n: True, program, should_stop
-    assert find_law(*arguments, remaining.append) == 0
+    assert find_law(*arguments, examined.append) == 0
     assert len(asked) == n_asked
-    # The first stage is never asked; a stage that was asked once had no time to look.
-    assert remaining[0] > 0
-    assert (sum(remaining) > remaining[0]) == (n_asked > 1)
+    # The first stage is never asked; a stage that was asked once had no time to examine a candidate.
+    assert examined[0] > 0
+    assert (sum(examined) > examined[0]) == (n_asked > 1)
 
 
 def test_a_bank_that_is_enumerated_in_parts_is_the_same(monkeypatch):

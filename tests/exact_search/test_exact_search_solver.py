@@ -109,7 +109,7 @@ def test_a_fit_with_a_forbidden_column_finds_the_law_at_once(law):
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
 
 
-def test_looks_of_stages_and_repairs_are_counted():
+def test_candidates_of_stages_and_repairs_are_counted():
     columns = columns_of(2)
     y = np.sin(np.random.default_rng(0).normal(size=len(columns[0])))
     library = get_library("koza", 2)
