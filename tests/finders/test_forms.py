@@ -191,17 +191,18 @@ def test_sines_of_few_and_of_many_periods_are_found(periods):
     assert curves.fit.nmse.min() < 1e-8
 
 
-def test_the_look_is_asked_for_and_judged_by_units_and_demands():
+def test_common_forms_are_asked_for_and_judged_by_units_and_demands():
     y = 5.0 * X / (2.7 + X) + 0.01 * np.sin(50 * X)
     data, library = DataSet.from_arrays(X[:, None], y), get_library("physics", 1)
     search = Search(data, library, Constraints(), SearchConfig(), None)
     search.find(CommonForms())
     assert 0 < search.n_evaluations <= len(_BEGINNINGS)
     assert any(isinstance(finder, CommonForms) for finder in search.scheduler.finders)
-    assert len(list(search.at_the_end(data, never))) == 3
+    with_forms, _ = search.at_the_end(data, never)
     without = Search(data, library, Constraints(), SearchConfig(look_up=False), None)
     assert without.scheduler.finders == ()
-    assert len(list(without.at_the_end(data, never))) == 2  # lines and longer formulas
+    lines, _ = without.at_the_end(data, never)
+    assert 0 < len(lines) < len(with_forms)
     required = Search(data, library, Constraints(required=("arcsin",)), SearchConfig(), None)
     required.find(CommonForms())
     assert np.isinf(required.archive.best_nmse())

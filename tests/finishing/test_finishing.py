@@ -209,6 +209,17 @@ def test_order_and_number_of_programs_are_kept():
     assert all(expression.library is LIBRARY for expression in expressions)
 
 
+def test_formulas_finished_before_the_time_was_over_stay_finished():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.2, 4, (100, 2))
+    data = DataSet.from_arrays(X, 2 * X[:, 0] + 0.5 * X[:, 1] ** 2)
+    programs, known = population_of(["2.1*x1 + 0.4*x2*(1.1*x2) + 0.1", "2.1*x1 + 0.5"]), {}
+    law, _ = finish(programs, np.ones(2), data, LIBRARY, 1e-16, is_over=lambda: len(known) > 0, known=known)
+    again, other = finish(programs, np.ones(2), data, LIBRARY, 1e-16, is_over=lambda: True, known=known)
+    assert str(law) == str(again) == "2*x1 + 0.5*x2**2"
+    assert str(other) == "2.1*x1 + 0.5"
+
+
 @pytest.mark.parametrize("least_squares", [Fits.least_squares, scipys_least_squares])
 def test_weights_decide_which_rows_count(least_squares, monkeypatch):
     monkeypatch.setattr(Fits, "least_squares", least_squares)

@@ -71,18 +71,19 @@ class Scheduler:
     def at_the_end(
         self, problem: Problem, longer: Longer, is_exact: bool, deadline: Deadline
     ) -> Iterator[Population]:
-        """Yield the formulas that are found at the end of a search with constants.
+        """Yield the formulas that are found at the end: linear models with common forms, then longer ones.
 
         After an exact fit the common forms are fitted only where the table has a single column, since the fit
         may be equal to one of them. Candidates are not counted here, since a resumed fit repeats this step.
         The problem may have more rows than that of the search. All these finders return complete formulas.
         """
-        finders: list[Finder] = [linear_models, longer] if self._has_constants else []
+        short: list[Finder] = [linear_models] if self._has_constants else []
         if self._look_up and not (is_exact and len(columns_of(problem.grammar)) > 1):
-            finders.append(self._forms.whole)
-        for finder in finders:
-            if not deadline():
-                yield finder(problem, deadline).programs
+            short.append(self._forms.whole)
+        found = [finder(problem, deadline).programs for finder in short if not deadline()]
+        yield Population.concatenate([self._nothing, *found])
+        if self._has_constants and not deadline():
+            yield longer(problem, deadline).programs
 
     def _counted(self, finder: Finder, problem: Problem, deadline: Deadline, share: float = 1.0) -> Found:
         """Return the result of a finder, and charge it at most a share of the remaining budget."""

@@ -72,6 +72,7 @@ def finish(
     nesting: Nesting | None = None,
     units: Units | None = None,
     is_over: Callable[[], bool] = lambda: False,
+    known: dict[bytes, Expression] | None = None,
 ) -> list[Expression]:
     """Return each program as the formula a person would write for it, in their order.
 
@@ -97,15 +98,21 @@ def finish(
         Units of the columns and the target; of several forms, one with the fewest violations is returned.
     is_over : callable, optional
         Returns True once the time is over.
+    known : dict, optional
+        Finished formulas by the bytes of their programs, which are not finished again; new ones are added.
     """
+    known = {} if known is None else known
     fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
     demands = _Demands(required, nesting, units, library)
     for i, n in enumerate(programs.is_constant.sum(axis=1).tolist()):
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
         program = FreeProgram(tokens, constants, np.ones(n, dtype=bool))
         tree = unscaled(tree_of(program, library), column_scales)
+        key = tokens.tobytes() + constants.tobytes()
         try:
-            formulas.append(_finished(tree, fits, demands))
+            if key not in known:
+                known[key] = _finished(tree, fits, demands)
+            formulas.append(known[key])
         except OutOfTime:
             formulas.append(Expression.from_tree(tree, library))
     return formulas

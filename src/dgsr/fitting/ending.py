@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.data import Prepared
 from dgsr.data.dataset import DataSet
@@ -95,12 +93,12 @@ def _finished(
 ) -> list[Expression]:
     """Return the formulas of a search, finished, in the user's units.
 
-    Those of the archive are finished first, in the order of their descriptions, since time may be over
-    before the others.
+    Those of the archive, linear models and common forms are finished in the order of their descriptions,
+    since time may be over before the others.
     """
     archive = begun.search.archive
-    programs = archive.population()
     if not rules.library.has_constants:
+        programs = archive.population()
         return [programs[i] for i in range(len(programs))]
     library, units, limits = rules.library, rules.constraints.units, rules.constraints.limits
     required = frozenset(library.index[name] for name in rules.constraints.required)
@@ -110,20 +108,15 @@ def _finished(
     # by little.
     fitted = rows.fitted._replace(columns=coordinates.from_origins(rows.fitted.columns))
 
-    def finish_all(new: Population) -> list[Expression]:
-        return finish(
-            new, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, is_over
-        )
-
-    def finished_of(programs: Population) -> list[Expression]:
-        return _as_before(programs, begun.finished, finish_all, is_over)
-
-    scored = Scored(programs, archive.nmse[archive.places(programs)])
-    order = by_total_bits(scored, archive, begun.search.data)
-    ordered = finished_of(programs[order])
-    finished = [ordered[i] for i in np.argsort(order)]
-    for found in begun.search.at_the_end(rows.measured, is_over):
-        finished += finished_of(found)
+    finished, of_search = list[Expression](), archive.population()
+    for further in begun.search.at_the_end(rows.measured, is_over):
+        found = Population.concatenate([of_search, further])
+        scored, of_search = Scored(found, found.nmse(begun.search.data)), of_search[:0]
+        found = found[by_total_bits(scored, archive, begun.search.data)]
+        finished += finish(
+            found, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, is_over,
+            begun.finished,
+        )  # fmt: skip
     if coordinates.origins.any():
         finished = [coordinates.with_origins(formula) for formula in finished]
         # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.
@@ -136,22 +129,6 @@ def _finished(
 
     # A required column without effect on the data may have been simplified away; such a formula is dropped.
     return [formula for formula in finished if is_allowed(formula.tokens.tolist())]
-
-
-def _as_before(
-    programs: Population,
-    known: dict[bytes, Expression],
-    finish_all: Callable[[Population], list[Expression]],
-    is_over: Callable[[], bool],
-) -> list[Expression]:
-    """Return the finished formulas of programs, without finishing again those of earlier passes."""
-    keys = [programs.tokens[i].tobytes() + programs.constants[i].tobytes() for i in range(len(programs))]
-    new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.int64)
-    made = dict(zip((keys[i] for i in new.tolist()), finish_all(programs[new])))
-    formulas = [known[key] if key in known else made[key] for key in keys]
-    if not is_over():  # otherwise some are not finished
-        known.update(made)
-    return formulas
 
 
 def _uncertainty_of(
