@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.exact_search.limits import CANDIDATES_OF_POLYNOMIALS
 from dgsr.exact_search.polynomials import as_polynomial, as_rational, relation
-from dgsr.exact_search.quotients import as_quotient, rational_trees, written
+from dgsr.exact_search.quotients import _rising, rational_trees, written
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.rewriting.polynomials import _shortest, polynomial_tree, quotient_tree
 from searches import flat_regressor
@@ -215,10 +215,11 @@ def test_a_quotient_of_polynomials_is_found_and_written(above, below, limits, se
     p, q = (np.polynomial.polynomial.polyval(x, each) for each in (above, below))
     if np.abs(q).min() < 1e-3 * np.abs(q).max() or np.ptp(p / q) < 1e-6 * np.abs(p / q).max():
         return
-    found = as_quotient(x, p / q)
+    found = as_rational(x[None], p / q)
     if found is None:  # rounding hides a term that is tiny on these rows
         assert limits == (1e-3, 1e-2) or as_polynomial(x[None], p / q) is not None or np.ptp(q) < 1e-6
         return
+    found = [_rising(each) for each in found]
     p, q = (np.polynomial.polynomial.polyval(x, each) for each in found)
     y = np.polynomial.polynomial.polyval(x, above) / np.polynomial.polynomial.polyval(x, below)
     np.testing.assert_allclose(p / q, y, rtol=1e-6, atol=1e-8 * np.abs(y).max())

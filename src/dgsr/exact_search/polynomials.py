@@ -10,6 +10,7 @@ products of columns, and of such products times y.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -33,8 +34,8 @@ ERROR = 1e-9
 _LARGEST_COEFFICIENT = 24
 # Largest distance of a whole coefficient from a whole number.
 _NOT_WHOLE = 1e-4
-# Pairs of degrees of numerator and denominator that are tried.
-_DEGREES = ((1, 1), (1, 2), (2, 1), (2, 2))
+# Largest degree of numerator and denominator of a quotient of one column, and of several.
+_OF_ONE_COLUMN, _OF_SEVERAL = 6, 2
 # Degrees of the polynomial where the other one is a single product of columns.
 _BESIDE_PRODUCT = (1, 2)
 # Most terms of numerator and denominator together.
@@ -134,18 +135,22 @@ def relation(matrix: np.ndarray) -> np.ndarray | None:
 def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynomial] | None:
     """Return two polynomials with whole coefficients and few terms whose quotient is y, or None.
 
-    `columns`, of shape (n_columns, n_rows), must have at most 2,000 products of up to three factors.
+    `columns`, of shape (n_columns, n_rows), must have at most 2,000 products of up to three factors. The
+    degrees of the polynomials are at most 6 for one column; for several they are 2, or 3 if one of the
+    polynomials is a single product.
     """
     n = len(columns)
     sizes = np.abs(columns).max(axis=1)
     is_finite = np.isfinite(sizes).all() and np.isfinite(y).all() and y.any()
     if not is_finite or comb(n + _LARGEST_DEGREE, _LARGEST_DEGREE) > _MOST_MONOMIALS:
         return None
-    sizes[sizes == 0.0] = 1.0
-    factors, values = _products(columns / sizes[:, None], _LARGEST_DEGREE)
+    # Terms below a millionth are rounding errors, of the coefficients of one column, which are whole numbers,
+    # and of several columns scaled to one size, since their units may differ.
+    sizes[(sizes == 0.0) | (n == 1)] = 1.0
+    factors, values = _products(columns / sizes[:, None], _LARGEST_DEGREE if n > 1 else _OF_ONE_COLUMN)
     units = np.array([np.prod(sizes[list(of)]) for of in factors])  # of the values
     degrees = np.array([len(of) for of in factors])
-    for above, below in _kinds(degrees, values, y):
+    for above, below in _kinds(degrees, values, y, _OF_SEVERAL if n > 1 else _OF_ONE_COLUMN):
         found = relation(np.vstack([values[above], -y * values[below]]).T)
         if found is None:
             continue
@@ -162,11 +167,16 @@ def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynom
     return None
 
 
-def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs of the terms of numerator and denominator, those with the fewest terms first."""
-    independent = _independent(values[degrees <= max(_BESIDE_PRODUCT)])
-    up_to = [independent[degrees[independent] <= degree] for degree in range(max(_BESIDE_PRODUCT) + 1)]
-    kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES]
+def _kinds(
+    degrees: np.ndarray, values: np.ndarray, y: np.ndarray, largest: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield pairs of the terms of numerator and denominator, those with the fewest terms first.
+
+    `largest` is the largest degree of a polynomial beside another one.
+    """
+    independent = _independent(values[degrees <= largest])
+    up_to = [independent[degrees[independent] <= degree] for degree in range(largest + 1)]
+    kinds = list(product(up_to[1:], repeat=2))
     products = np.flatnonzero(degrees)
     for beside in (up_to[degree] for degree in _BESIDE_PRODUCT):
         if len(beside) + 1 <= len(y) - SPARE_ROWS:

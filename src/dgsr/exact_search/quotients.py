@@ -13,12 +13,10 @@ from itertools import product
 import numpy as np
 import sympy
 
-from dgsr.exact_search.polynomials import ERROR, SPARE_ROWS, as_polynomial, as_rational, relation, whole
-from dgsr.expressions.rewriting.polynomials import polynomial_tree, quotient_tree
+from dgsr.exact_search.polynomials import as_polynomial, as_rational
+from dgsr.expressions.rewriting.polynomials import Polynomial, polynomial_tree, quotient_tree
 from dgsr.expressions.trees.trees import Tree
 
-# Largest degree of numerator and denominator.
-_LARGEST_DEGREE = 6
 # Coefficients of polynomials by which numerator and denominator are multiplied in search of fewer tokens:
 # (x**4 + x**3 + x**2 + x + 1)*(x - 1) is x**5 - 1.
 _FACTORS = ((1,), (-1, 1), (1, 1), (-1, 0, 1))
@@ -34,47 +32,18 @@ def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
     polynomial = as_polynomial(columns, y)
     if polynomial is not None:
         yield polynomial_tree(*polynomial)
-    elif len(columns) == 1:
-        quotient = as_quotient(columns[0], y)
-        if quotient is not None:
-            yield from written(*quotient, "x1")
-    else:
-        rational = as_rational(columns, y)
-        if rational is not None:
-            yield quotient_tree(*rational)
+    elif (quotient := as_rational(columns, y)) is not None:
+        if len(columns) == 1:
+            numerator, denominator = map(_rising, quotient)
+            yield from written(numerator, denominator, "x1")
+        else:
+            yield quotient_tree(*quotient)
 
 
-def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return two polynomials p and q of lowest degrees, from 1 on, with y = p(x)/q(x), or None.
-
-    Their coefficients are whole and in order of rising powers; x and y have the shape (n_rows,).
-    """
-    size = np.abs(x).max()
-    if not (np.isfinite(y).all() and np.isfinite(size) and size > 0.0):
-        return None
-    powers = (x / size)[:, None] ** np.arange(_LARGEST_DEGREE + 1)
-    degrees = range(1, _LARGEST_DEGREE + 1)
-    for above, below in sorted(product(degrees, degrees), key=lambda pair: (sum(pair), pair)):
-        if above + below + 2 > len(y) - SPARE_ROWS:
-            continue
-        found = relation(np.hstack([powers[:, : above + 1], -y[:, None] * powers[:, : below + 1]]))
-        if found is None:
-            continue
-        free = found / size ** np.concatenate([np.arange(above + 1), np.arange(below + 1)])
-        if not np.isfinite(free).all():  # powers of x are beyond a float
-            return None
-        sizes = np.abs(free)
-        coefficients, _ = whole(free / sizes[sizes > 1e-6 * sizes.max()].min())
-        if coefficients is None:
-            continue
-        p, q = coefficients[: above + 1], coefficients[above + 1 :]
-        if not (p.any() and q.any()):  # where x has few values, a polynomial may be 0 on all rows
-            continue
-        values = np.polynomial.polynomial.polyval(x, p)
-        errors = np.abs(y * np.polynomial.polynomial.polyval(x, q) - values)
-        if errors.max() <= ERROR * np.abs(values).max():
-            return tuple(p.astype(int).tolist()), tuple(q.astype(int).tolist())
-    return None
+def _rising(polynomial: Polynomial) -> tuple[int, ...]:
+    """Return the coefficients of a polynomial of one column, in the order of rising powers."""
+    powers = range(max(power for (power,) in polynomial) + 1)
+    return tuple(int(polynomial.get((power,), 0)) for power in powers)
 
 
 def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[Tree]:
