@@ -14,6 +14,8 @@ _MOST_OF_SINGLE = 1e-10
 _DIGITS_OF_COMPUTED = 15
 # Most targets whose digits are counted.
 _MOST_READ = 1_000
+# Rows on which finders compare candidates, unless they ask for more.
+_MOST_ORDINARY = 200
 # Smallest weight of a row of ordinary weight, as a share of the median weight.
 _LEAST_WEIGHT = 0.01
 
@@ -116,7 +118,7 @@ class DataSet(NamedTuple):
         )
         return sample._replace(n_effective=self.n_effective * len(rows) / len(counted))
 
-    def ordinary_rows(self, n: int) -> DataSet:
+    def ordinary_rows(self, n: int = _MOST_ORDINARY) -> DataSet:
         """Return a data set of at most `n` evenly spaced rows of those with an ordinary weight."""
         return self._replace(weights=self.weights * self.has_ordinary_weight).evenly_spaced(n)
 

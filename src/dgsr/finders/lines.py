@@ -7,13 +7,10 @@ import numpy as np
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.terms import Term, columns_of, orthogonal, population_of
+from dgsr.finders.terms import Term, columns_of, orthogonal, population_of, sample_for
 
 # Most columns of a model.
 _MOST_COLUMNS = 5
-# Most values, rows times columns, and most rows from which the columns are selected.
-_MOST_VALUES = 2_000_000
-_MOST_ROWS = 2_000
 # Iterations of the fit of the coefficients to all rows.
 _STEPS = 10
 # Smallest share of the sum of squares of a column that the selected columns leave unexplained.
@@ -30,7 +27,7 @@ def linear_models(problem: Problem, deadline: Deadline = never) -> Found:
     index, models = library.index, list[Term]()
     if {"add", "mul", "const"} <= index.keys() and not deadline():
         tokens = [token for (token,) in columns_of(problem.grammar)]
-        sample = data.evenly_spaced(min(_MOST_ROWS, max(_MOST_VALUES // max(len(tokens), 1), 10)))
+        sample = sample_for(len(tokens), data)
         values = sample.columns[np.array(tokens, dtype=np.int64) - library.first_variable]
         for with_offset in (False, True):
             taken = _forward(values * np.sqrt(sample.weights), sample, with_offset)

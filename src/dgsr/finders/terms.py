@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.expressions.programs.constraints import Grammar
@@ -20,6 +21,12 @@ Term = tuple[tuple[int, ...], tuple[float, ...]]
 
 # Smallest range of a term relative to its size. With less, an offset would cancel most of the term.
 LEAST_VARIED = 1e-5
+#: Bits that a term adds to a formula besides its own: an addition, a multiplication and a constant. The prior
+#: gives 14 to 19 by what stands beside it, and a factor (1 + c*t) twice as many.
+BITS_OF_TERM = 12.0
+# Most values, terms times rows, and most rows, on which terms are compared.
+_MOST_VALUES = 2_000_000
+_MOST_ROWS = 2_000
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
 
 
@@ -55,6 +62,11 @@ class TermPool(NamedTuple):
     def simplest_first(self) -> TermPool:
         """Return the terms in the order of their bits."""
         return self.chosen(np.argsort(self.bits, kind="stable"))
+
+
+def sample_for(n_terms: int, data: DataSet) -> DataSet:
+    """Return the rows on which this many terms are compared, at least ten of a larger table."""
+    return data.evenly_spaced(min(_MOST_ROWS, max(_MOST_VALUES // max(n_terms, 1), 10)))
 
 
 def sines_of(library: Library) -> set[int]:

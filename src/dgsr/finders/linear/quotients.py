@@ -23,12 +23,10 @@ from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.linear.dictionary import Target, Terms, targets_of
 from dgsr.finders.linear.elimination import RationalFit, eliminated
 from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers
-from dgsr.finders.terms import columns_of, population_of, term_of
+from dgsr.finders.terms import BITS_OF_TERM, columns_of, population_of, term_of
 
 # Most columns and fewest rows of a table that is searched.
 _MOST_COLUMNS, _FEWEST_ROWS = 12, 8
-# Most rows to which quotients are fitted.
-_MOST_ROWS = 200
 # Most terms of numerator and denominator of a quotient, and of the logarithm of a product of powers.
 _MOST_TERMS, _MOST_OF_POWERS = 60, 100
 # Fewest rows for each term.
@@ -40,18 +38,14 @@ _DEGREES = (
 )  # fmt: skip
 # Best single products of columns that are tried as numerator and denominator of a quotient.
 _BEST_PRODUCTS = 2
-# Description length of a term, in bits.
-_BITS_OF_TERM = 12.0
-# Most terms of a formula.
-_LONGEST = 12
+# Most terms of a formula, and most formulas that are returned.
+_MOST = 12
 # Best formulas of each kind that are compared.
 _OF_EACH_KIND = 3
-# Most formulas that are returned.
-_BEST = 12
 # Largest ratio of the residual variances of a kind with all its terms and of the best one before it.
 _LEAST_GAIN = 0.9
 # Largest NMSE that is a rounding error.
-_ROUNDING = 1e-24
+_ROUNDING = 1e-23
 # NMSE up to which a fit must be a law to be valid. Twelve terms approximate many functions to 1e-21.
 _NEARLY_EXACT = 1e-16
 # Most terms of an inexact formula, at least two, as a share of the rows that make up the variance.
@@ -62,10 +56,6 @@ _MOST_LEFT_OUT = 4.0
 _LOST = 1e-9
 # Smallest factor by which the NMSE of a law grows when it loses a term.
 _CLIFF = 1e12
-# Smallest NMSE to which this factor is applied; smaller ones are rounding errors.
-_ROUNDING_OF_LAW = 1e-28
-# Smallest NMSE of a law without one of its terms.
-_LEAST_OF_TERM = 1e-11
 
 
 # The numbers of the terms that are allowed in numerator and denominator.
@@ -91,7 +81,7 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
     """
     library = problem.library
     usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
-    sample = problem.data.ordinary_rows(_MOST_ROWS)
+    sample = problem.data.ordinary_rows()
     is_usable = 0 < len(usable) <= _MOST_COLUMNS and len(sample.y) >= _FEWEST_ROWS
     if not is_usable or not {"add", "sub", "mul", "div"} <= set(library.index):
         return Found(population_of(library, []), are_complete=True)
@@ -103,7 +93,7 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
         with_columns = (each for each in best.values() if any(map(np.any, _exponents(each))))
         programs = (term_of(_tree(each), library) for each in with_columns)
         formulas = (each for each in programs if each is not None and np.isfinite(each[1]).all())
-        best_formulas = population_of(library, list(islice(formulas, _BEST)))
+        best_formulas = population_of(library, list(islice(formulas, _MOST)))
         return Found(best_formulas, True, CANDIDATES_PER_EVALUATION * len(found))
 
 
@@ -180,7 +170,7 @@ def _without_approximations(scored: list[_Candidate]) -> Iterator[_Candidate]:
     errors = [each.nmse for each in scored]
     for number, fit in enumerate(scored):
         without = next(filter(np.isfinite, errors[number + 1 :]), np.inf)
-        is_law = without > max(_CLIFF * max(fit.nmse, _ROUNDING_OF_LAW), _LEAST_OF_TERM)
+        is_law = without > _CLIFF * max(fit.nmse, _ROUNDING)
         if fit.nmse > _NEARLY_EXACT or is_law:
             yield fit
 
@@ -191,9 +181,9 @@ def _scored(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> 
     residuals = target.predicted(numerator / denominator) - sample.y
     nmse = float(np.mean(sample.weights * residuals**2) / sample.variance)
     n = len(fit.coefficients)
-    bits = 0.5 * sample.n_effective * np.log2(np.maximum(nmse, _ROUNDING)) + _BITS_OF_TERM * n
+    bits = 0.5 * sample.n_effective * np.log2(np.maximum(nmse, _ROUNDING)) + BITS_OF_TERM * n
     variance = nmse / max(len(sample.y) - n, 1)
-    return _Candidate(bits if n <= _LONGEST else np.inf, nmse, variance, fit, terms, target)
+    return _Candidate(bits if n <= _MOST else np.inf, nmse, variance, fit, terms, target)
 
 
 def _kinds(terms: Terms, target: Target, most: int) -> Iterator[_Kind]:

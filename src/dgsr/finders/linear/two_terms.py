@@ -23,25 +23,20 @@ from dgsr.finders.terms import Term, TermPool, columns_of, functions_of, joined,
 
 # Most columns from which terms are made.
 _MOST_COLUMNS = 60
-# Most terms whose pairs are compared. Half a million pairs take 30 ms.
+# Most terms whose pairs are compared, and for which partners in products are examined. Half a million pairs
+# take 30 ms, and where values repeat, thousands of terms have partners.
 _MOST_IN_PAIRS = 1_000
 # Approximate number of terms whose products and quotients are compared.
 _MOST_IN_PRODUCTS = 20_000
-# Most and fewest rows on which terms are compared.
-_MOST_ROWS, _FEWEST_ROWS = 200, 6
-# Most terms for which partners in products are examined. Where values repeat, thousands of terms have some.
-_MOST_FIRST = 1_000
-# Best pairs for each h that become programs.
+# Fewest rows on which terms are compared.
+_FEWEST_ROWS = 6
+# Best pairs for each h, and simplest products, that become programs, and partners examined for each term.
 _BEST = 20
-# Simplest products that become programs, and most partners that are examined for each term.
-_BEST_PRODUCTS = 20
 # Smallest unexplained share of the variance; smaller ones are rounding errors.
 _ROUNDING = 1e-14
 # Smallest value of 1 - r**2 for the correlation r of two terms of a pair. Terms with less are collinear.
 _ALIKE = 1e-7
-# Smallest range of the values of a term, as a share of their largest size.
-_LEAST_VARIED = 1e-9
-# Largest distance of two logarithms that are equal up to rounding.
+# Relative difference of values, and distance of logarithms, that rounding explains.
 _SAME = 1e-9
 
 
@@ -98,7 +93,7 @@ class _Pairs:
     def best(self, target: np.ndarray) -> Iterator[tuple[int, int, float, float, float]]:
         """Yield the numbers of the pairs with the shortest descriptions of a target, and their a, b and c."""
         n = min(_BEST, len(self._bits))
-        if n == 0 or not np.isfinite(target).all() or np.ptp(target) <= 1e-9 * np.abs(target).max():
+        if n == 0 or not np.isfinite(target).all() or np.ptp(target) <= _SAME * np.abs(target).max():
             return
         shares = self._units @ _units(target[None])[0]
         one, other = shares[self._first], shares[self._second]
@@ -122,7 +117,7 @@ def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
     that were compared. The deadline is called before each comparison.
     """
     library = problem.library
-    problem = problem._replace(data=problem.data.ordinary_rows(_MOST_ROWS))
+    problem = problem._replace(data=problem.data.ordinary_rows())
     y, found, n_compared = problem.data.y, list[Term](), 0
     if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= library.index.keys():
         return Found(population_of(library, []), are_complete=False)
@@ -159,7 +154,7 @@ def _terms_of(problem: Problem, deadline: Deadline) -> TermPool:
     library, y = problem.library, problem.data.y
 
     def pool(tokens: list[tuple[int, ...]]) -> TermPool:
-        return TermPool.of([(term, ()) for term in tokens], problem, _LEAST_VARIED).simplest_first()
+        return TermPool.of([(term, ()) for term in tokens], problem, _SAME).simplest_first()
 
     def tokens_of(pool: TermPool) -> list[tuple[int, ...]]:
         return [tokens for tokens, _ in pool.terms]
@@ -225,12 +220,12 @@ def _products(terms: TermPool, y: np.ndarray, library: Library) -> list[Term]:
             continue
         sign = 1.0 if name == "mul" else -1.0
         first, last = np.searchsorted(ranked, needed - _SAME), np.searchsorted(ranked, needed + _SAME)
-        for i in np.flatnonzero(last > first)[:_MOST_FIRST].tolist():
-            near = order[first[i] : min(last[i], first[i] + _BEST_PRODUCTS)]
+        for i in np.flatnonzero(last > first)[:_MOST_IN_PAIRS].tolist():
+            near = order[first[i] : min(last[i], first[i] + _BEST)]
             is_same = np.abs(ratios[i] + sign * ratios[near] - target).max(axis=1) < 10.0 * _SAME
             for j in near[is_same].tolist():
                 pair = numbers[i], numbers[j]
                 one, other = pair if name == "div" else sorted(pair)  # the factors of a product commute
                 tokens = (library.index[name], *terms.terms[one][0], *terms.terms[other][0])
                 found.append((float(terms.bits[one] + terms.bits[other]), (tokens, ())))
-    return [term for _, term in sorted(set(found))[:_BEST_PRODUCTS]]
+    return [term for _, term in sorted(set(found))[:_BEST]]

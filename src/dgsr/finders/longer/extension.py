@@ -18,29 +18,30 @@ from dgsr.constants.uncertainty import derivatives
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Deadline, Problem, never
-from dgsr.finders.longer.sums import ROWS_PER_CONSTANT
-from dgsr.finders.terms import Term, TermPool, population_of, simple_terms, sines_of, subprograms, terms_of
+from dgsr.finders.longer.sums import MOST_TERMS, ROWS_PER_CONSTANT, STEPS
+from dgsr.finders.terms import (
+    BITS_OF_TERM,
+    Term,
+    TermPool,
+    population_of,
+    simple_terms,
+    sines_of,
+    subprograms,
+    terms_of,
+)
 
-# Most terms that are compared, besides the number 1.
-_MOST_TERMS = 999
 # Values, terms times rows, and fewest rows, of the first comparison.
 _MOST_VALUES = 150_000
 _FEWEST_ROWS = 100
 # Extensions of a step that are compared on all rows, and that are fitted.
 _N_COMPARED = 300
 _N_FITTED = 6
-# Most steps for one program.
-_MOST_STEPS = 25
 # Successive steps that may lengthen the description; the next one must shorten it.
 _PATIENCE = 2
 # Most tokens times rows that are evaluated for all programs, in about a quarter of a second.
 _MOST_WORK = 4e8
-# Iterations of the fit of all constants together.
-_N_ITERATIONS = 20
 # Step of the central differences, relative to the root mean square of the node.
 _STEP = 1e-5
-# Bits of the tokens and constants that join a term as a summand, and as a factor.
-_BITS_OF_JOINING = (12.0, 25.0)
 # Smallest share of the sum of squares of a tangent that is orthogonal to the tangents of the formula.
 _LEAST_NEW = 1e-6
 
@@ -73,7 +74,7 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
 
     def shortest(programs: list[Term]) -> tuple[Term, float]:
         population = population_of(library, programs)
-        fit = fit_constants(population, data, scaled=False, n_iterations=_N_ITERATIONS)
+        fit = fit_constants(population, data, scaled=False, n_iterations=STEPS)
         bits = structure_bits(library, population.tokens, population.lengths)
         bits += data.bits_of_residuals(fit.nmse)
         best = int(np.argmin(bits))
@@ -82,10 +83,10 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
     found: list[Term] = []
     program, least = shortest([program])
     n_stale, work = 0, 0.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(MOST_TERMS):
         # Tangents take two evaluations for every node, and an iteration of a fit as long as five evaluations.
         length = len(program[0])
-        work += (2.0 * length + 5.0 * _N_FITTED * _N_ITERATIONS) * length * len(data.y)
+        work += (2.0 * length + 5.0 * _N_FITTED * STEPS) * length * len(data.y)
         goes_on = work < most_work and np.isfinite(least) and not deadline()
         candidates = extender.candidates(program) if goes_on else []
         if not candidates:
@@ -106,7 +107,7 @@ class Extender:
     def __init__(self, problem: Problem, max_length: int) -> None:
         data, library = problem.data, problem.library
         self.data, self.library, self.max_length = data, library, max_length
-        simple = [(term, ()) for term in simple_terms(library, problem.grammar, _MOST_TERMS)]
+        simple = [(term, ()) for term in simple_terms(library, problem.grammar)]
         pool = TermPool.of(simple, problem).simplest_first()
         # The first term is the number 1.
         self._terms = [(), *(tokens for tokens, _ in pool.terms)]
@@ -129,7 +130,7 @@ class Extender:
         slopes, values = self._tangents(program, nodes)
         slopes = np.concatenate([slopes, slopes * values]) * self._root
         fitted, target = self._fitted(program), self.data.y * self._root
-        bits = np.repeat(_BITS_OF_JOINING, len(nodes))[:, None] + self._bits
+        bits = np.repeat([BITS_OF_TERM, 2.0 * BITS_OF_TERM], len(nodes))[:, None] + self._bits
         bits[np.ix_(np.tile([node.is_argument_of_sine for node in nodes], 2), self._is_turning)] = np.inf
         is_finite = np.isfinite(slopes).all(axis=1)
         bits[~is_finite], slopes[~is_finite] = np.inf, 0.0

@@ -14,17 +14,22 @@ import numpy as np
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.population import Population
 from dgsr.finders.finder import Problem
-from dgsr.finders.terms import Term, TermPool, orthogonal, population_of, simple_terms, subprograms, terms_of
+from dgsr.finders.terms import (
+    BITS_OF_TERM,
+    Term,
+    TermPool,
+    orthogonal,
+    population_of,
+    sample_for,
+    simple_terms,
+    subprograms,
+    terms_of,
+)
 
-# Most values, terms times rows, and most rows, of the comparison.
-_MOST_VALUES = 2_000_000
-_MOST_ROWS = 2_000
 # Most tokens of a term.
 _LONGEST = 12
-# Most terms of a sum.
-_MOST_TERMS = 25
-# Bits of a term besides its own: an addition, a multiplication and a factor of one digit.
-_BITS_OF_TERM = 8.0
+# Most terms of a sum, and of an extension.
+MOST_TERMS = 25
 # Fewest effective rows for each constant. With as many constants as rows, a formula fits any data exactly.
 ROWS_PER_CONSTANT = 4
 # Iterations of the fit of all constants together.
@@ -45,7 +50,7 @@ def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: 
     simple = [(term, ()) for term in simple_terms(library, problem.grammar)]
     terms = list(dict.fromkeys([*simple, *(part for each in programs for part in _parts(each))]))
     # Terms are compared on a sample of rows, whose effective number also counts in the description.
-    sample = data.evenly_spaced(min(_MOST_ROWS, _MOST_VALUES // len(terms)))
+    sample = sample_for(len(terms), data)
     pool = TermPool.of(terms, problem._replace(data=sample))
     root, largest = np.sqrt(sample.weights), np.abs(pool.values).max(axis=1)
     values, y = pool.values / largest[:, None] * root, sample.y * root
@@ -88,7 +93,7 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
     residuals = y - ones * (ones @ y) / (ones @ ones)
     chosen: list[int] = []
     total, shortest, n_kept = 0.0, 0.0, 0
-    while len(chosen) < min(_MOST_TERMS, len(y) - 2, n_kept + _PATIENCE):
+    while len(chosen) < min(MOST_TERMS, len(y) - 2, n_kept + _PATIENCE):
         norms = np.linalg.norm(left, axis=1)
         is_new = norms > np.maximum(least, 1e-12)
         squares = float(residuals @ residuals)
@@ -96,7 +101,7 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
             break
         gains = np.where(is_new, (left @ residuals) / np.where(is_new, norms, 1.0), 0.0) ** 2
         shares = np.maximum(1.0 - gains / squares, 1e-30)
-        changes = np.where(is_new, 0.5 * n * np.log2(shares) + bits + _BITS_OF_TERM, np.inf)
+        changes = np.where(is_new, 0.5 * n * np.log2(shares) + bits + BITS_OF_TERM, np.inf)
         best = int(np.argmin(changes))
         direction = left[best] / norms[best]
         residuals, left = orthogonal(residuals, direction), orthogonal(left, direction)
