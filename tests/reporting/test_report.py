@@ -28,11 +28,13 @@ import dgsr
 from dgsr import DGSRRegressor, find_symmetries
 from dgsr.cli.fit import print_result, result_of
 from dgsr.cli.tabular import read_table
+from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.reporting import write_report
 from dgsr.reporting.facts import sampled_rows, snippet
 from dgsr.reporting.numbers import number, share_explained
+from dgsr.reporting.standard_errors import with_standard_errors
 
 ABSORPTION = Path(__file__).parents[2] / "examples" / "data" / "absorption.csv"
 SLOW = pytest.mark.slow
@@ -412,6 +414,129 @@ def test_the_data_must_go_with_the_fit(absorption, tmp_path):
     assert not path.exists()
 
 
+# --- the rows and what is said about them ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def three_columns():
+    """A fit of two of three columns, in whose rows one target is spoilt."""
+    X = pd.DataFrame(np.random.default_rng(0).uniform(0.5, 3.0, (60, 3)), columns=["a", "b", "noise"])
+    y = 2.0 * X["a"].to_numpy() ** 2 + X["b"].to_numpy() + np.random.default_rng(1).normal(0.0, 0.05, 60)
+    y[5] = 90.0
+    with pytest.warns(UserWarning, match="left out 1 of 60 rows"):
+        return Fit(DGSRRegressor(generator=None, max_evaluations=3_000, random_state=0).fit(X, y), X, y)
+
+
+def test_the_curve_and_its_band_are_the_predictions_of_the_estimator(absorption, tmp_path):
+    data = embedded(absorption.page(tmp_path))
+    (column,), chosen = data["columns"], data["candidates"][data["chosen"]]
+    ((values, deviations),) = chosen["curves"]
+    grid = pd.DataFrame({"concentration": column["grid"]})
+    expected, band = absorption.estimator.predict(grid, return_std=True)
+    np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(deviations, band, rtol=1e-2)
+    assert [*grid.iloc[0], *grid.iloc[-1]] == [*absorption.X.min(), *absorption.X.max()]
+    assert column["values"] == absorption.X["concentration"].tolist()
+
+
+def test_of_several_columns_each_has_a_curve_with_the_others_at_their_medians(three_columns, tmp_path):
+    data = embedded(three_columns.page(tmp_path))
+    chosen = data["candidates"][data["chosen"]]
+    curves = dict(zip([column["name"] for column in data["columns"]], chosen["curves"], strict=True))
+    assert curves["noise"] is None
+    rows = pd.DataFrame([three_columns.X.median()] * len(curves["a"][0])).reset_index(drop=True)
+    rows["a"] = data["columns"][0]["grid"]
+    np.testing.assert_allclose(curves["a"][0], three_columns.estimator.predict(rows), rtol=1e-3)
+    middle = three_columns.estimator.predict(three_columns.X.median().to_frame().T)
+    assert chosen["level"] == pytest.approx(middle[0], rel=1e-3)
+
+
+def test_of_many_columns_those_in_no_formula_are_left_off(tmp_path):
+    X = pd.DataFrame(
+        np.random.default_rng(0).uniform(1.0, 2.0, (20, 30)), columns=[f"c{i}" for i in range(30)]
+    )
+    estimator = DGSRRegressor(generator=None, max_evaluations=300, random_state=0).fit(X, 3.0 * X["c29"])
+    names = [
+        column["name"] for column in embedded(Fit(estimator, X, 3.0 * X["c29"]).page(tmp_path))["columns"]
+    ]
+    assert len(names) == 24
+    assert "c29" in names
+
+
+def test_outliers_are_marked_and_do_not_count(three_columns, tmp_path):
+    three_columns.estimator.report(tmp_path / "own.html")
+    page = (tmp_path / "own.html").read_text(encoding="utf-8")
+    data, texts = embedded(page), Elements(page).texts
+    assert [i for i, kind in enumerate(data["kinds"]) if kind == 2] == [5]
+    assert "left out 1 outlier (row 6, counted from 1). R² is that of the other rows." in texts["notes"]
+    predicted, others = three_columns.estimator.predict(three_columns.X), np.arange(60) != 5
+    assert texts["r2"] == share_explained(r2_score(three_columns.y[others], predicted[others]))
+    given = Elements(three_columns.page(tmp_path)).texts
+    assert "R² counts them if they are among the rows" in given["notes"]
+    assert given["r2"] == share_explained(r2_score(three_columns.y, predicted))
+    with pytest.raises(ValueError, match=r"outliers=\[60\] must be indices of rows of X, from 0 to 59"):
+        three_columns.page(tmp_path, outliers=[60])
+
+
+def test_rows_held_out_are_shown_and_scored_beside_the_others(absorption, tmp_path):
+    X, y = absorption.X.iloc[:5] * 1.1, absorption.y[:5] + 0.1
+    page = absorption.page(
+        tmp_path, test=(X, y), notes=["Line <7> is left out."], command="dgsr fit 'a b.csv'"
+    )
+    data, texts = embedded(page), Elements(page).texts
+    assert data["rows"] == [*range(1, 15), *range(1, 6)]
+    assert data["kinds"] == [0] * 14 + [1] * 5
+    assert data["measured"][14:] == pytest.approx(y.tolist())
+    assert texts["test_r2"] == share_explained(r2_score(y, absorption.estimator.predict(X)))
+    assert texts["r2"] == Elements(absorption.page(tmp_path)).texts["r2"]
+    assert texts["notes"] == "Line <7> is left out."
+    assert texts["command"] == "dgsr fit 'a b.csv'"
+    assert "<dt>Rows held out</dt><dd>5</dd>" in page
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        absorption.page(tmp_path, test=(X, y[:3]))
+
+
+def test_a_fit_that_held_rows_out_itself_shows_the_losses_on_them(absorption, tmp_path):
+    fit = Fit(copy.copy(absorption.estimator), absorption.X, absorption.y)
+    front = fit.estimator.pareto_front_
+    losses = np.linspace(0.5, 0.25, len(front))
+    fit.estimator.pareto_front_ = ParetoFront(list(front), front.n_samples, held_out=losses)
+    page = fit.page(tmp_path)
+    assert [one["held_out"] for one in embedded(page)["candidates"]] == [
+        number(loss, keep_zeros=True) for loss in losses
+    ]
+    assert "held out a quarter of its rows" in Elements(page).texts["notes"]
+
+
+def test_each_standard_error_stands_beneath_its_constant():
+    expression = Expression.from_text("2.5*exp(-0.4*x1) + 3.0*x1 + 0.000012", get_library("physics", 1))
+    errors = expression.constants * 0.01
+    known = Uncertainty(1.0, np.diag(errors**2), np.abs(errors), 0.5)
+    mathml, left = with_standard_errors(Candidate(9, 0.1, expression, known))
+    shown = ElementTree.fromstring(mathml.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', ""))
+    beneath = {each[0].text: each[1].text for each in shown.iter("munder")}
+    assert beneath == {"2.5": "± 0.025", "0.4": "± 0.004", "3": "± 0.03", "1.2": "± 1.2×10⁻⁷"}
+    assert left == []
+
+
+def test_an_error_without_a_place_in_the_formula_is_named_below_it():
+    # Each of the two constants is a root or a power of the number that is typeset.
+    expression = Expression.from_text("x1**0.5*2.0", get_library("physics", 1))
+    known = Uncertainty(1.0, np.zeros((2, 2)), np.array([0.1, np.inf])[: len(expression.constants)], 0.5)
+    candidate = Candidate(9, 0.1, expression, known)
+    mathml, left = with_standard_errors(candidate)
+    assert mathml.count("<munder>") + len(left) == len(expression.constants)
+    assert all(f"{expression.constants[i]!r} ± " in candidate.constants_text(left) for i in left)
+
+
+def test_a_common_form_is_named_once_and_apart_from_warnings(absorption, tmp_path):
+    texts = ["3.5*x1/(2.5 + x1)", "3.5*x1/(2.5 + x1) + exp(1.5*x1/(7.5 + x1))"]
+    (one, two) = embedded(with_front(absorption, texts, [0.5, 0.1]).page(tmp_path))["candidates"]
+    assert one["form"].startswith("Known form: ")
+    assert two["form"].count("Michaelis") == 1
+    assert one["note"] == two["note"] == ""
+
+
 # --- formulas and numbers -------------------------------------------------------------------------
 
 
@@ -588,6 +713,7 @@ def test_a_click_on_a_row_or_a_point_shows_that_candidate(visit, absorption, abs
     seen = visit(absorption_page)
     before = seen.state()
     first, last = others_of(absorption)
+    seen.page.locator("#unfold").click()
     seen.page.locator(f"tr[data-candidate='{first}']").click()
     assert_shows(seen, absorption, first)
     between = seen.state()
@@ -622,6 +748,7 @@ def test_points_stand_where_predictions_and_residuals_are(visit, absorption, abs
 def test_the_keyboard_selects_in_the_plot_and_in_the_table(visit, absorption, absorption_page):
     seen = visit(absorption_page)
     last = len(absorption.estimator.pareto_front_) - 1
+    seen.page.locator("#unfold").click()
     seen.page.locator(".point.selected").focus()
     seen.page.keyboard.press("End")
     assert_shows(seen, absorption, last)
@@ -642,16 +769,29 @@ def test_the_plot_is_one_stop_of_the_tab_key(visit, absorption, absorption_page)
     assert n_points == len(absorption.estimator.pareto_front_)
 
 
-def test_the_copy_button_copies_the_text_of_the_candidate_shown(visit, absorption, absorption_page):
+def test_buttons_copy_the_candidate_shown_as_text_latex_and_python(visit, absorption, absorption_page):
     seen = visit(absorption_page, permissions=["clipboard-read", "clipboard-write"])
     last = others_of(absorption)[1]
     seen.page.locator(f"tr[data-candidate='{last}']").click()
-    seen.page.locator("#copy").click()
-    seen.page.wait_for_function("document.getElementById('copy').textContent === 'Copied'")
-    assert (
-        seen.page.evaluate("navigator.clipboard.readText()")
-        == absorption.estimator.pareto_front_[last].expression.text
-    )
+    expression = absorption.estimator.pareto_front_[last].expression
+    for form, text in {
+        "text": expression.text,
+        "latex": expression.latex,
+        "python": expression.to_python(),
+    }.items():
+        seen.page.locator(f"[data-copy={form}]").click()
+        seen.page.locator(f"[data-copy={form}]", has_text="Copied").wait_for()
+        assert seen.page.evaluate("navigator.clipboard.readText()") == text
+    assert not seen.page.locator("#source").is_visible()
+
+
+def test_without_a_clipboard_the_text_to_copy_is_selected(visit, absorption, absorption_page):
+    seen = visit(absorption_page)
+    seen.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    seen.page.locator("[data-copy=latex]").click()
+    seen.page.locator("[data-copy=latex]", has_text="Selected").wait_for()
+    selected = seen.page.evaluate("getSelection().toString()")
+    assert selected == absorption.estimator.expression_.latex
 
 
 def test_without_javascript_formula_front_search_and_settings_can_be_read(visit, absorption, absorption_page):
@@ -660,7 +800,7 @@ def test_without_javascript_formula_front_search_and_settings_can_be_read(visit,
     for name in ("#formula math", "#text", "#front-chart", "#candidates", "#history-chart", "#snippet"):
         assert seen.page.locator(name).is_visible()
     assert seen.page.locator("#text").inner_text() == absorption.estimator.expression_.text
-    assert not seen.page.locator("#copy").is_visible()
+    assert not seen.page.locator(".copies").is_visible()
     assert not seen.page.locator("input").first.is_visible()
     assert seen.page.locator("noscript p").is_visible()
 
@@ -680,10 +820,12 @@ CONTRASTS = """() => {
     return "rgb(255, 255, 255)";
   };
   const found = {};
-  for (const name of ["h1", ".lead", "h2", "#standing", "#formula math", "#text", "#copy", "dt", "dd",
-      "th", "tr.selected code", "tr:not(.selected) code", ".badge", ".plot .tick", ".plot .name",
+  for (const name of ["h1", ".lead", "h2", "#standing", "#formula math", "#text", ".copies button",
+      ".error", ".notes", "dt", "dd", "th", "tr.selected code",
+      "tr:not(.selected) code", ".badge", ".plot .tick", ".plot .name",
       "figcaption", "pre"]) {
     const element = document.querySelector(name);
+    if (name === ".error" && element === null) continue; // the front has no errors
     const style = getComputedStyle(element);
     const colour = element.namespaceURI.endsWith("svg") ? style.fill : style.color;
     const [a, b] = [luminance(colour), luminance(behind(element))].sort((one, other) => other - one);
@@ -712,7 +854,7 @@ def test_on_paper_the_page_is_light_and_the_whole_table_is_there(visit, thirty, 
     assert seen.page.evaluate(
         "(table => table.scrollHeight === table.clientHeight)(document.getElementById('table'))"
     )
-    assert not seen.page.locator("#copy").is_visible()
+    assert not seen.page.locator(".copies").is_visible()
 
 
 @pytest.mark.parametrize("width", [320, pytest.param(390, marks=SLOW), pytest.param(820, marks=SLOW), 1600])
@@ -753,6 +895,59 @@ def test_thirty_candidates_can_each_be_selected_and_the_table_follows(visit, thi
         )
         assert table["y"] <= row["y"]
         assert row["y"] + min(row["height"], 300) <= table["y"] + table["height"]
+
+
+def test_of_a_long_front_the_chosen_row_is_in_view_and_the_tail_is_folded(visit, thirty, tmp_path):
+    fit = Fit(copy.copy(thirty.estimator), thirty.X, thirty.y)
+    fit.estimator.expression_ = fit.estimator.pareto_front_[12].expression
+    seen = visit(fit.write(tmp_path / "long.html"))
+    rows = seen.page.locator("#candidates tr")
+
+    def in_view():
+        return [i for i in range(30) if rows.nth(i).is_visible()]
+
+    assert in_view() == list(range(7, 15))
+    seen.page.locator(".point[data-candidate='29'] .dot").click()
+    assert in_view() == [*range(7, 15), 29]
+    seen.page.locator("#unfold", has_text="Show all 30 candidates").click()
+    assert in_view() == list(range(30))
+    seen.page.locator("#unfold", has_text="Show fewer").click()
+    assert in_view() == [*range(7, 15), 29]
+
+
+def test_one_column_is_drawn_as_a_curve_with_its_band_through_the_rows(visit, absorption, absorption_page):
+    seen = visit(absorption_page)
+    assert seen.page.locator("#panels svg.plot").count() == 1
+    assert seen.page.locator("#panels .curve").count() == seen.page.locator("#panels .band").count() == 1
+    points = np.array(seen.points("#panels"), dtype=float)
+    assert np.corrcoef(points[:, 0], absorption.X["concentration"])[0, 1] > 0.9999
+    assert np.corrcoef(-points[:, 1], absorption.y)[0, 1] > 0.9999
+    curve = seen.page.locator("#panels .curve").get_attribute("d")
+    x, y = np.array(re.findall(r"[\d.]+", curve), dtype=float).reshape(-1, 2).T
+    residuals = absorption.y - absorption.estimator.predict(absorption.X)
+    drawn = np.interp(points[:, 0], x, y) - points[:, 1]
+    assert np.corrcoef(drawn, residuals)[0, 1] > 0.99
+
+
+def test_the_column_that_changes_the_formula_most_comes_first(visit, three_columns, tmp_path):
+    three_columns.estimator.report(tmp_path / "own.html")
+    seen = visit(tmp_path / "own.html")
+    headings = seen.page.locator("#panels h3").all_text_contents()
+    assert [heading.split()[0] for heading in headings] == ["a", "b"]
+    assert seen.text("#more summary") == "More columns (1, not in the formula)"
+    assert not seen.page.locator("#more h3").is_visible()
+    seen.page.locator("#more summary").click()
+    assert seen.page.locator("#more h3").inner_text() == "noise is not in the formula"
+    assert seen.page.locator("#panels .outlier").count() == 2
+    first = three_columns.estimator.pareto_front_[0].expression
+    seen.page.locator(".point[data-candidate='0'] .dot").click()
+    assert len(first.feature_names) == seen.page.locator("#rows figure").count()
+
+
+def test_a_pole_breaks_the_curve(visit, absorption, tmp_path):
+    X = pd.DataFrame({"concentration": np.linspace(-2.0, 3.0, 40)})
+    fit = with_front(absorption, ["1/x1"], [0.1], X, 1.0 / X["concentration"].to_numpy())
+    assert visit(fit.write(tmp_path / "pole.html")).page.locator("#panels .curve").count() == 2
 
 
 def test_a_constant_target_makes_a_page_that_works(visit, constant, tmp_path):
@@ -800,7 +995,7 @@ def test_a_report_of_the_fits_own_rows_needs_no_data(absorption, tmp_path):
 def test_rows_from_all_over_large_data_are_kept_for_a_report():
     X = np.linspace(1.0, 2.0, 5_000)[:, None]
     model = DGSRRegressor("koza", None, max_evaluations=200, random_state=0)
-    rows, _, weights = model.fit(X, X[:, 0], sample_weight=X[:, 0])._rows
+    rows, _, weights, _ = model.fit(X, X[:, 0], sample_weight=X[:, 0])._rows
     assert len(rows) == 1_000
     assert rows[-1] > 1.99
     np.testing.assert_array_equal(weights, rows[:, 0])

@@ -51,7 +51,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     target_name_: str  # set by `dgsr.load`
-    _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
+    # Rows of the fit for `report` and `plot`, with targets, weights and indices.
+    _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]
 
     @overload
     def predict(
@@ -210,8 +211,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         if "target" in options:  # the name of a column may be a number, and that of a series None
             options["target"] = "y" if options["target"] is None else str(options["target"])
         if self._are_own_rows(X, y):
-            X, y, weights = self._rows
-            options = {"sample_weight": weights, **options}
+            X, y, weights, indices = self._rows
+            outliers = np.flatnonzero(np.isin(indices, self.outliers_))
+            options = {"sample_weight": weights, "outliers": outliers, **options}
         with warnings.catch_warnings():
             # The stored rows of the fit have no names of columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -245,7 +247,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
         self._check_one_output("plot")
         if self._are_own_rows(X, y):
-            X, y, _ = self._rows
+            X, y, *_ = self._rows
             return plot_predictions(y, self.expression_(X), ax=ax)
         y, predicted = column_or_1d(y, dtype=np.float64), self.predict(X)
         check_consistent_length(y, predicted)

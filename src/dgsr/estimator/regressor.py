@@ -320,7 +320,7 @@ class DGSRRegressor(FittedRegressor):
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
         shown = counted[sampled_rows(len(counted))]  # for `report`
-        self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown]
+        self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown], shown
         targets = y[counted]
         if targets.min() == targets.max():
             return self._fit_constant(float(targets[0]), settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,13 +80,15 @@ class Candidate(NamedTuple):
         errors = self.standard_errors
         return is_number or not ((errors > 0.0) & (errors >= limits)).any()
 
-    def constants_text(self) -> str:
-        """Return the constants of the fit with standard errors and units, or the empty string."""
+    def constants_text(self, indices: Sequence[int] | None = None) -> str:
+        """Return the fitted constants with standard errors and units, all or some, or the empty string."""
         constants = self.expression.constants.tolist()
         units = self.units or ("",) * len(constants)
-        each = zip(constants, self.standard_errors.tolist(), units)
+        each = enumerate(zip(constants, self.standard_errors.tolist(), units))
         return ", ".join(
-            f"{value!r} ± {error:.2g} {unit}".rstrip() for value, error, unit in each if error > 0.0
+            f"{value!r} ± {error:.2g} {unit}".rstrip()
+            for i, (value, error, unit) in each
+            if error > 0.0 and (indices is None or i in indices)
         )
 
     def units_text(self) -> str:

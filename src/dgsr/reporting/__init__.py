@@ -1,8 +1,9 @@
 """A report of a fit: one HTML file that needs no other file.
 
-`page` writes the report from the facts of a fit (`facts`), its plots (`charts`) and numbers (`numbers`); the
-template, style and script of the page are in `assets`. `displays` has plots with matplotlib, `progress` shows
-a search while it runs, and `warning` gives warnings at the line of the caller.
+`page` writes the report from the facts of a fit (`facts`), its formulas (`standard_errors`), numbers
+(`numbers`) and plots (`charts`; `plots` has what the script of the page draws). The template, style and
+script are in `assets`. `displays` has plots with matplotlib, `progress` shows a search while it runs, and
+`warning` gives warnings at the line of the caller.
 """
 
 from __future__ import annotations

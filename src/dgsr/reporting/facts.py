@@ -20,8 +20,19 @@ MAX_ROWS = 1_000
 # Largest value on an axis. The range of larger ones would overflow.
 _LARGEST = 1e300
 _PACKAGES = ("numpy", "torch", "scikit-learn")
+# Candidates of a long front that are shown at first, and those of them before the chosen one.
+_MOST_CANDIDATES = 8
+_BEFORE = 5
 # Parameters that change what a fit displays and not its result.
 _WITHOUT_EFFECT = ("verbose", "callback")
+
+
+class Rows(NamedTuple):
+    """Rows that candidates are judged on."""
+
+    X: np.ndarray  # (n_rows, n_features)
+    y: np.ndarray  # (n_rows,)
+    weights: np.ndarray  # (n_rows,), not all 0
 
 
 class Judged(NamedTuple):
@@ -34,12 +45,13 @@ class Judged(NamedTuple):
     residuals: np.ndarray  # (n_rows,) measured minus predicted; not finite where undefined
 
 
-def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Judged:
-    """Compare the predictions of a candidate with `y` (n_rows,) on `X` (n_rows, n_features).
+def judged(candidate: Candidate, rows: Rows) -> Judged:
+    """Compare the predictions of a candidate with the targets of `rows`.
 
-    R² and root mean square are weighted by `weights` (n_rows,), which must not all be 0; neither is defined
-    if the prediction of a row that has weight is not finite.
+    R² and root mean square are weighted; neither is defined if the prediction of a row that has weight is not
+    finite.
     """
+    X, y, weights = rows
     with np.errstate(all="ignore"):
         predictions = np.asarray(candidate.expression(X), dtype=np.float64)
         residuals = y - predictions
@@ -67,6 +79,12 @@ def sampled_rows(n_rows: int) -> np.ndarray:
     if n_rows <= MAX_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, MAX_ROWS, replace=False))
+
+
+def window(chosen: int, n_candidates: int) -> tuple[int, int]:
+    """Return the first of the candidates to show at first, and the one after the last."""
+    first = max(0, min(chosen - _BEFORE, n_candidates - _MOST_CANDIDATES))
+    return first, min(n_candidates, first + _MOST_CANDIDATES)
 
 
 def snippet(estimator: Any, *, weighted: bool) -> str:
@@ -124,7 +142,7 @@ def rule_of_choice(estimator: Any) -> str | None:
     return rule if front.select(rule) == front.index_of(estimator.expression_) else None
 
 
-def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
+def particulars(estimator: Any, n_rows: int, n_test: int) -> list[tuple[str, str]]:
     """Return the circumstances of the fit as pairs of a name and a value."""
     seconds = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
     speed = f", {estimator.n_evaluations_ / seconds:,.0f} a second" if seconds > 0.0 else ""
@@ -133,6 +151,7 @@ def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
     packages = ", ".join(f"{package} {metadata.version(package)}" for package in _PACKAGES)
     return [
         ("Data of this report", f"{counted(n_rows, 'row')}, {counted(estimator.n_features_in_, 'feature')}"),
+        *([("Rows held out", f"{n_test:,}")] if n_test else []),
         ("Search ended by", estimator.stop_reason_),
         ("Equations evaluated", f"{estimator.n_evaluations_:,}{speed}"),
         ("Seconds of search", f"{seconds:,.2f}"),

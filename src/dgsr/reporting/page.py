@@ -6,8 +6,8 @@ import base64
 import hashlib
 import html
 import json
-import math
 import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -20,15 +20,18 @@ from dgsr.files.writing import write_atomically
 from dgsr.reporting.charts import front_chart, history_chart
 from dgsr.reporting.facts import (
     Judged,
+    Rows,
     caveats,
     judged,
     particulars,
     rivals_text,
     rule_of_choice,
-    sampled_rows,
     snippet,
+    window,
 )
 from dgsr.reporting.numbers import counted, number, share_explained
+from dgsr.reporting.plots import OUTLIER, drawn, kinds_of
+from dgsr.reporting.standard_errors import with_standard_errors
 
 # Descriptions of the formula that each rule of selection chooses.
 _REASONS = {
@@ -38,6 +41,26 @@ _REASONS = {
     "accuracy": "the lowest loss",
     "holdout": "the lowest loss on rows held out of the fit",
 }
+# The numbers below a formula: name, qualification, and id in the page. Those of rows held out are omitted
+# where there are no such rows.
+_METRICS = (
+    ("Length", "in bits", "bits"),
+    ("Complexity", "", "complexity"),
+    ("NMSE", "of the fit", "nmse"),
+    ("NMSE", "leave-one-out", "left_out"),
+    ("NMSE", "held out", "held_out"),
+    ("R²", "here", "r2"),
+    ("R²", "held out", "test_r2"),
+    ("RMS residual", "here", "rmse"),
+)
+# The marks of rows by their kinds, as `report.js` draws them, and what they mean.
+_MARKS = (
+    ('<circle class="value" cx="7" cy="7" r="4"/>', "row"),
+    ('<circle class="value test" cx="7" cy="7" r="4"/>', "row held out of the fit"),
+    ('<path class="value outlier" d="M3 3l8 8m0-8l-8 8"/>', "outlier that the fit left out"),
+)
+# Most outliers whose numbers are listed.
+_MOST_NAMED = 20
 
 
 def write_report(
@@ -49,6 +72,10 @@ def write_report(
     sample_weight: Any = None,
     target: str = "y",
     title: str | None = None,
+    test: tuple[Any, ...] | None = None,
+    outliers: Sequence[int] = (),
+    notes: Sequence[str] = (),
+    command: str | None = None,
 ) -> Path:
     """Write a fit as one HTML file, which needs no network and can be read without JavaScript.
 
@@ -68,6 +95,14 @@ def write_report(
         Name of the target.
     title : str, optional
         Heading of the page.
+    test : tuple (X, y) or (X, y, sample_weight), optional
+        Rows held out of the fit, to be shown beside the others.
+    outliers : sequence of int
+        Indices of the rows of `X` that the fit left out, which are marked.
+    notes : sequence of str
+        Sentences about the data, for example on columns that were left out.
+    command : str, optional
+        Command that repeats the fit.
 
     Returns
     -------
@@ -81,7 +116,7 @@ def write_report(
     TypeError
         If `estimator` is no DGSRRegressor but, for example, a pipeline.
     ValueError
-        If `X`, `y` or `sample_weight` do not match the fit.
+        If `X`, `y`, `sample_weight` or `test` do not match the fit.
     OSError
         If the file cannot be written; an existing file is then unchanged.
     """
@@ -91,98 +126,115 @@ def write_report(
             "pipeline with the X that this step is given, or best_estimator_ of a search."
         )
     check_is_fitted(estimator)
-    X, y = validate_data(estimator, X, y, reset=False, dtype=np.float64, y_numeric=True)
-    y = np.asarray(y, dtype=np.float64)
-    weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
-    path = Path(path)
-    page = _page(estimator, X, y, weights, sample_weight is not None, target, title)
+    rows = _checked(estimator, X, y, sample_weight, outliers)
+    held_out = None if test is None else _checked(estimator, *test)
+    kinds = kinds_of(len(rows.y), 0 if held_out is None else len(held_out.y), outliers)
+    texts = {
+        "title": html.escape(title or f"A formula for {target}"),
+        "notes": _items([*notes, *_data_notes(estimator, kinds)]),
+        "command": f'<pre><code id="command">{html.escape(command)}</code></pre>\n' if command else "",
+        "snippet": html.escape(snippet(estimator, weighted=sample_weight is not None)),
+    }
+    page = Template(_asset("report.html")).substitute(texts | _page(estimator, rows, held_out, kinds, target))
     # A lone surrogate in a name, which UTF-8 cannot encode, is written as its number.
-    write_atomically(path, page.encode(errors="backslashreplace"))
-    return path
+    write_atomically(Path(path), page.encode(errors="backslashreplace"))
+    return Path(path)
 
 
-def _page(
-    estimator: Any,
-    X: np.ndarray,
-    y: np.ndarray,
-    weights: np.ndarray,
-    weighted: bool,
-    target: str,
-    title: str | None,
-) -> str:
+def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any = None, outliers: Sequence[int] = ()) -> Rows:
+    """Return the rows as arrays; outliers have the weight 0."""
+    X, y = validate_data(estimator, X, y, reset=False, dtype=np.float64, y_numeric=True)
+    weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True).copy()
+    if any(not 0 <= row < len(X) for row in outliers):
+        raise ValueError(f"outliers={[*outliers]} must be indices of rows of X, from 0 to {len(X) - 1}.")
+    weights[list(outliers)] = 0.0
+    if not weights.any():
+        raise ValueError("sample_weight is 0 in every row but outliers; give some row a weight above 0.")
+    return Rows(X, np.asarray(y, dtype=np.float64), weights)
+
+
+def _page(estimator: Any, rows: Rows, test: Rows | None, kinds: np.ndarray, target: str) -> dict[str, str]:
+    """Return the parts of the page that depend on the rows, by their names in the template."""
     front = estimator.pareto_front_
     chosen = front.index_of(estimator.expression_)
-    candidates = [judged(candidate, X, y, weights) for candidate in front]
-    described = [_described(candidate, target) for candidate in candidates]
-    rows = sampled_rows(len(y))
-    residuals = [_values(candidate.residuals[rows], 5) for candidate in candidates]
+    candidates = [(judged(one, rows), None if test is None else judged(one, test)) for one in front]
+    described = [_described(one, tested, target) for one, tested in candidates]
+    if front.held_out is not None:
+        for described_one, loss in zip(described, front.held_out.tolist()):
+            described_one["held_out"] = number(loss, keep_zeros=True)
+    shown, (first, last) = described[chosen], window(chosen, len(front))
     style, script = _asset("report.css"), _asset("report.js")
-    shown = described[chosen]
-    texts = ("complexity", "bits", "nmse", "left_out", "constants", "r2", "rmse", "note")
-    values = {
-        **{name: html.escape(shown[name]) for name in texts},
-        "title": html.escape(title or f"A formula for {target}"),
+    weighted = rows.weights > 0.0
+    data = drawn(candidates, rows, test, kinds, estimator.loss_ == "relative")
+    data["candidates"] = [one | curves for one, curves in zip(described, data["candidates"])]
+    return {
+        **{name: html.escape(shown[name]) for name in ("constants", "form", "note")},
         "target": html.escape(target),
-        "lead": html.escape(_lead(estimator, len(y), target)),
+        "lead": html.escape(_lead(estimator, len(rows.y), target)),
         "policy": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}",
         "style": style,
         "script": script,
         "formula": shown["mathml"],
         "text": _breakable(shown["text"]),
         "standing": _reason(estimator),
+        "metrics": "\n".join(
+            f'<div><dt>{name} <span>{of}</span></dt><dd id="{key}">{html.escape(shown[key])}</dd></div>'
+            for name, of, key in _METRICS
+            if key in shown
+        ),
         "front_hint": _front_hint(len(front), front.n_left_off),
         "front_chart": front_chart(front, chosen),
-        "front_note": _front_note(candidates),
-        "rows": "\n".join(_table_row(i, one, i == chosen) for i, one in enumerate(described)),
-        "sample": _sample_note(len(rows), len(y)),
-        "symmetries": _symmetries(estimator._symmetries_of(X[weights > 0.0], y[weights > 0.0], target)),
+        "front_note": _front_note([one for one, _ in candidates]),
+        "rows": "\n".join(
+            _table_row(i, one, i == chosen, not first <= i < last) for i, one in enumerate(described)
+        ),
+        "unfold": f"Show all {len(front)} candidates" if last - first < len(front) else "",
+        "keys": _keys(kinds),
+        "sample": _sample_note(len(data["rows"]), len(kinds)),
+        "symmetries": _symmetries(estimator._symmetries_of(rows.X[weighted], rows.y[weighted], target)),
         "history": _history(estimator),
-        "snippet": html.escape(snippet(estimator, weighted=weighted)),
-        "caveats": "".join(f"<li>{html.escape(caveat)}</li>" for caveat in caveats(estimator)),
+        "caveats": _items(caveats(estimator)),
         "particulars": "\n".join(
             f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd></div>"
-            for name, text in particulars(estimator, len(y))
+            for name, text in particulars(estimator, len(rows.y), len(kinds) - len(rows.y))
         ),
-        "data": _json(
-            {
-                "target": target,
-                "chosen": chosen,
-                "rows": (rows + 1).tolist(),
-                "measured": _values(y[rows], _digits_of(y[rows])),
-                "candidates": [one | {"residuals": its} for one, its in zip(described, residuals)],
-            }
-        ),
+        "data": _json({"target": target, "chosen": chosen} | data),
     }
-    return Template(_asset("report.html")).substitute(values)
 
 
-def _described(shown: Judged, target: str) -> dict[str, Any]:
+def _described(shown: Judged, tested: Judged | None, target: str) -> dict[str, Any]:
     """Return the texts that the page shows for a candidate."""
-    candidate = shown.candidate
-    forms = candidate.expression.common_forms
-    notes = [f"In {column} it has a form known as: {name}." for name, column in forms]
-    if shown.n_undefined:
-        notes.append(f"Undefined on {counted(shown.n_undefined, 'row')}, which the plots leave out.")
-    constants = candidate.constants_text()
-    equation = f"<mi>{html.escape(target)}</mi><mo>=</mo>{_inside(candidate.expression.mathml)}"
-    return {
+    candidate, expression = shown.candidate, shown.candidate.expression
+    mathml, others = with_standard_errors(candidate)
+    equation = f"<mi>{html.escape(target)}</mi><mo>=</mo>{_inside(mathml)}"
+    constants = candidate.constants_text(others)
+    # A formula may have a form twice.
+    forms = dict.fromkeys(f"{name}, in {column}" for name, column in expression.common_forms)
+    note = f"Undefined on {counted(shown.n_undefined, 'row')}, which the plots leave out."
+    try:
+        python = expression.to_python()
+    except ValueError:  # a user's operator has no sympy form
+        python = ""
+    texts = {
         "mathml": f'<math display="block"><mrow>{equation}</mrow></math>',
-        "text": candidate.expression.text,
+        "text": expression.text,
+        "latex": expression.latex,
+        "python": python,
         "complexity": str(candidate.complexity),
         "bits": f"{candidate.description_length:.1f}",
         "nmse": number(candidate.loss, keep_zeros=True),
         "left_out": number(candidate.leave_one_out, keep_zeros=True),
-        "constants": f"Constants, with standard errors: {constants}." if constants else "",
+        "constants": f"Other constants, with standard errors: {constants}." if constants else "",
         "r2": share_explained(shown.r2),
         "rmse": number(shown.rmse, keep_zeros=True),
-        "note": " ".join(notes),
+        "form": f"Known form: {'; '.join(forms)}." if forms else "",
+        "note": note if shown.n_undefined else "",
     }
+    return texts if tested is None else texts | {"test_r2": share_explained(tested.r2)}
 
 
-def _table_row(i: int, shown: dict[str, Any], is_chosen: bool) -> str:
-    checked, classes, badge = "", "", ""
+def _table_row(i: int, shown: dict[str, Any], is_chosen: bool, is_folded: bool) -> str:
+    checked, classes, badge = "", ' class="folded"' if is_folded else "", ""
     if is_chosen:
         checked, classes, badge = " checked", ' class="chosen selected"', ' <span class="badge">chosen</span>'
     return (
@@ -202,18 +254,36 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
     if estimator.n_evaluations_ == 0:
         return lead
     n, tried = len(estimator.pareto_front_), counted(estimator.n_evaluations_, "equation")
-    return f"{lead} Of {tried} tried, {n} {'is' if n == 1 else 'are'} on the front.{_about_errors(estimator)}"
+    about = " Errors count in proportion to the target." if estimator.loss_ == "relative" else ""
+    return f"{lead} Of {tried} tried, {n} {'is' if n == 1 else 'are'} on the front.{about}"
 
 
-def _about_errors(estimator: Any) -> str:
-    """Return a sentence on relative errors or on outliers that were left out, or the empty string."""
-    if estimator.loss_ == "relative":
-        return " Errors count in proportion to the target."
-    if not estimator.loss_.endswith("without outliers"):
+def _data_notes(estimator: Any, kinds: np.ndarray) -> list[str]:
+    """Return sentences on rows that the fit held out or left out."""
+    notes = []
+    if estimator.pareto_front_.held_out is not None:
+        notes.append("The fit held out a quarter of its rows, by which selection='holdout' chooses.")
+    if estimator.loss_.endswith("without outliers"):
+        rows = getattr(estimator, "outliers_", None)  # a file has none
+        what = "outliers"
+        if rows is not None:
+            named = ", ".join(str(row + 1) for row in rows[:_MOST_NAMED]) + ", …" * (len(rows) > _MOST_NAMED)
+            what = f"{counted(len(rows), 'outlier')} (row {named}, counted from 1)"
+        counts = "is that of the other rows" if OUTLIER in kinds else "counts them if they are among the rows"
+        notes.append(f"The fit left out {what}. R² {counts}.")
+    return notes
+
+
+def _keys(kinds: np.ndarray) -> str:
+    """Return the legend of the marks in plots of the rows, empty if all are alike."""
+    if not kinds.any():
         return ""
-    rows = getattr(estimator, "outliers_", None)  # a file has none
-    what = "outliers" if rows is None else counted(len(rows), "outlier")
-    return f" The fit left out {what}, which R² counts where they are among the rows shown."
+    marks = [_MARKS[kind] for kind in np.unique(kinds).tolist()]
+    return "".join(
+        f'<span class="key"><svg class="plot" viewBox="0 0 14 14" aria-hidden="true">{mark}</svg>'
+        f"{meaning}</span>"
+        for mark, meaning in marks
+    )
 
 
 def _reason(estimator: Any) -> str:
@@ -285,18 +355,6 @@ def _history(estimator: Any) -> str:
     return f"<figure>{chart}<figcaption>{text}</figcaption></figure>"
 
 
-def _digits_of(values: np.ndarray) -> int:
-    """Return how many digits show values: nine more than all of them share, at most 17."""
-    spread = float(np.ptp(values))
-    shared = math.log10(np.abs(values).max() / spread) if spread > 0.0 else 0.0
-    return min(9 + max(0, math.ceil(shared)), 17)
-
-
-def _values(values: np.ndarray, digits: int) -> list[float | None]:
-    """Return values rounded to significant digits, None (null in JSON) for those that are not finite."""
-    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values.tolist()]
-
-
 def _json(content: Any) -> str:
     """Return JSON in which an HTML parser finds neither the end of a script nor a comment."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
@@ -306,6 +364,11 @@ def _json(content: Any) -> str:
 def _breakable(formula: str) -> str:
     """Return a formula as HTML with line breaks allowed after `*`, `/` and brackets, not within a name."""
     return re.sub(r"(?<=[*/(])(?!\*)", "<wbr>", html.escape(formula))
+
+
+def _items(sentences: Sequence[str]) -> str:
+    """Return the items of a list in HTML."""
+    return "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
 
 
 def _asset(name: str) -> str:

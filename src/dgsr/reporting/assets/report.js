@@ -5,7 +5,9 @@
   const data = JSON.parse(byId("data").textContent);
   const rows = [...document.querySelectorAll("tr[data-candidate]")];
   const points = [...document.querySelectorAll(".point")];
+  const copies = [...document.querySelectorAll("[data-copy]")];
   const standing = byId("standing").textContent;
+  const unfold = byId("unfold").textContent;
   let selected = -1;
 
   // --- selecting a candidate ------------------------------------------------------------------
@@ -15,6 +17,7 @@
     const isFirst = selected === -1;
     selected = index;
     const candidate = data.candidates[index];
+    rows[index].classList.remove("folded");
     for (const [i, row] of rows.entries()) {
       row.classList.toggle("selected", i === index);
       row.querySelector("input").checked = i === index;
@@ -25,7 +28,9 @@
       point.setAttribute("tabindex", i === index ? "0" : "-1");
     }
     byId("formula").innerHTML = candidate.mathml; // made and escaped by dgsr.expressions.typesetting
-    for (const name of ["complexity", "bits", "nmse", "left_out", "r2", "rmse", "constants", "note"]) byId(name).textContent = candidate[name];
+    for (const shown of document.querySelectorAll(".metrics dd, #constants, #form, #note")) {
+      shown.textContent = candidate[shown.id];
+    }
     byId("text").replaceChildren(...breakable(candidate.text));
     const isChosen = index === data.chosen;
     byId("standing").textContent = isChosen
@@ -33,6 +38,9 @@
       : `Candidate ${index + 1} of ${rows.length}; another one predicts.`;
     byId("back").hidden = isChosen;
     byId("shown-formula").replaceChildren(...breakable(`Of ${data.target} = ${candidate.text}`));
+    for (const button of copies) button.hidden = !candidate[button.dataset.copy];
+    byId("source").hidden = true;
+    drawPanels(candidate);
     drawPredictions(candidate);
     fitFormula();
     if (!isFirst) byId("announcement").textContent = `${data.target} = ${candidate.text}, R² ${candidate.r2}`;
@@ -54,15 +62,6 @@
   function breakable(formula) {
     const pieces = formula.split(/(?<=[*/(])(?!\*)/);
     return pieces.flatMap((piece, i) => (i === 0 ? [piece] : [document.createElement("wbr"), piece]));
-  }
-
-  /** Scroll the table, and nothing else, until the row can be seen. */
-  function reveal(row) {
-    const table = byId("table");
-    const top = row.offsetTop - table.querySelector("thead").offsetHeight;
-    if (top < table.scrollTop) table.scrollTop = top;
-    const bottom = row.offsetTop + row.offsetHeight - table.clientHeight;
-    if (bottom > table.scrollTop) table.scrollTop = Math.min(bottom, top);
   }
 
   function nearestPoint(event) {
@@ -89,7 +88,6 @@
       const index = nearestPoint(event);
       if (index < 0) return;
       select(index);
-      reveal(rows[index]);
     });
     group.addEventListener("keydown", (event) => {
       const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
@@ -100,7 +98,6 @@
       else if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
       select(index);
-      reveal(rows[index]);
       points[index].focus();
     });
     for (const [i, row] of rows.entries()) {
@@ -111,78 +108,173 @@
     }
     byId("back").addEventListener("click", () => {
       select(data.chosen);
-      reveal(rows[data.chosen]);
       rows[data.chosen].querySelector("input").focus({ preventScroll: true });
     });
-    byId("copy").addEventListener("click", copy);
+    for (const button of copies) button.addEventListener("click", () => copy(button));
+    byId("unfold").addEventListener("click", () => {
+      const isShort = document.querySelector("table").classList.toggle("short");
+      byId("unfold").setAttribute("aria-expanded", String(!isShort));
+      byId("unfold").textContent = isShort ? unfold : "Show fewer";
+    });
     window.addEventListener("resize", fitFormula);
     window.addEventListener("beforeprint", () => (byId("formula").style.fontSize = ""));
     window.addEventListener("afterprint", fitFormula);
   }
 
-  async function copy() {
-    const button = byId("copy");
+  async function copy(button) {
+    const label = button.textContent;
+    const text = data.candidates[selected][button.dataset.copy];
     try {
-      await navigator.clipboard.writeText(data.candidates[selected].text);
+      await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
     } catch {
-      // Without a clipboard, select the text so that the keyboard can copy it.
-      window.getSelection().selectAllChildren(byId("text"));
-      button.textContent = "Marked";
+      // Without a clipboard, show and select the text so that the keyboard can copy it.
+      const source = byId("source");
+      source.hidden = false;
+      source.value = text;
+      source.select();
+      button.textContent = "Selected";
     }
-    setTimeout(() => (button.textContent = "Copy"), 1600);
+    button.disabled = true;
+    setTimeout(() => Object.assign(button, { textContent: label, disabled: false }), 1600);
   }
 
-  // --- plots of predictions -------------------------------------------------------------------
+  // --- plots of the rows ----------------------------------------------------------------------
 
   // As in dgsr/reporting/charts.py.
   const frame = { left: 66, right: 466, top: 14, bottom: 278, width: 480, height: 330 };
+  // Panels that are in view, for the columns that change the formula most; the others are folded.
+  const mostPanels = 6;
+
+  /** Draw the formula over each column, the others at their medians, through the rows. */
+  function drawPanels(candidate) {
+    const isOne = data.n_features === 1;
+    const panels = data.columns.map((column, j) => {
+      const isUsed = candidate.curves[j] !== null;
+      const [curve, deviations] = candidate.curves[j] ?? [column.grid.map(() => candidate.level), []];
+      const along = column.values.map((value) => interpolated(column.grid, curve, value));
+      const values = [];
+      for (const [i, x] of column.values.entries()) {
+        const residual = candidate.residuals[i];
+        // Of one column, the rows themselves; else the part of each row that this column should explain.
+        const y = isOne ? data.measured[i] : residual === null || along[i] === null ? null : along[i] + residual;
+        if (x !== null && y !== null) values.push([x, y, i]);
+      }
+      const [low, high] = ends(along);
+      return { ...column, isUsed, curve, deviations, values, span: Math.max(high - low, 0) };
+    });
+    panels.sort((one, other) => other.isUsed - one.isUsed || other.span - one.span);
+    const [low, high] = ends(panels.flatMap((panel) => ordinary(panel.values).map((value) => value[1])));
+    // A curve between the rows may go beyond them by half of their range; the rest of a pole is cut off.
+    const room = (high - low) / 2;
+    const curves = panels.flatMap(({ curve, deviations }) =>
+      curve.flatMap((value, i) => (value === null ? [] : [-2, 2].map((side) => value + side * (deviations[i] ?? 0)))),
+    );
+    const y = axisOf([low, high, ...curves.map((value) => Math.min(Math.max(value, low - room), high + room))]);
+    const drawn = panels.map((panel) => drawPanel(panel, y, isOne));
+    const nShown = Math.min(Math.max(panels.filter((panel) => panel.isUsed).length, 1), mostPanels);
+    byId("panels").replaceChildren(...drawn.slice(0, nShown));
+    byId("rows").classList.toggle("single", nShown === 1);
+    byId("more").hidden = nShown === panels.length;
+    const about = panels[nShown]?.isUsed ? "" : ", not in the formula";
+    byId("more").querySelector("summary").textContent = `More columns (${panels.length - nShown}${about})`;
+    byId("more").querySelector(".panels").replaceChildren(...drawn.slice(nShown));
+    const band = panels.some((panel) => panel.deviations.some((value) => value !== null));
+    const notes = isOne
+      ? ["The curve is the formula."]
+      : [
+          "Each curve is the formula over one column, the others at their medians;",
+          "the points are the curve plus the residuals of the rows.",
+          "The column that changes the formula most comes first.",
+        ];
+    if (band) notes.push("The band is two standard deviations of a new measurement to each side.");
+    byId("panels-note").textContent = notes.join(" ");
+  }
+
+  function drawPanel(panel, y, isOne) {
+    const figure = document.createElement("figure");
+    const chart = element("svg", { class: "plot", viewBox: `0 0 ${frame.width} ${frame.height}`, role: "img" });
+    const effect = panel.isUsed
+      ? `changes ${data.target} by ${written(Number(panel.span.toPrecision(3)))}`
+      : "is not in the formula";
+    if (!isOne) {
+      const heading = document.createElement("h3");
+      const about = document.createElement("span");
+      about.textContent = effect;
+      heading.append(panel.name, " ", about);
+      figure.append(heading);
+    }
+    figure.append(chart);
+    draw(chart, {
+      values: panel.values,
+      x: axisOf(panel.grid),
+      y,
+      names: [panel.name, data.target],
+      curve: panel.grid.map((x, i) => [x, panel.curve[i], panel.deviations[i] ?? null]),
+      label: `${data.target} over ${panel.name}, which ${effect}; ${panel.values.length} rows`,
+    });
+    return figure;
+  }
+
+  /** Return the value at x of the line through points whose places are sorted, null where there is none. */
+  function interpolated(places, values, x) {
+    if (x === null) return null;
+    let after = places.findIndex((place) => place >= x);
+    if (after < 0) after = places.length - 1; // x is rounded
+    const before = places[after] <= x ? after : Math.max(after - 1, 0);
+    if (values[before] === null || values[after] === null) return null;
+    const share = before === after ? 0 : (x - places[before]) / (places[after] - places[before]);
+    return values[before] + share * (values[after] - values[before]);
+  }
 
   function drawPredictions(candidate) {
     const values = [];
     for (const [i, residual] of candidate.residuals.entries()) {
       const measured = data.measured[i];
-      if (residual === null || measured === null) continue;
-      values.push({ row: data.rows[i], measured, predicted: measured - residual, residual });
+      if (residual !== null && measured !== null) values.push([measured, measured - residual, residual, i]);
     }
-    const both = values.flatMap((value) => [value.measured, value.predicted]);
-    const span = axisOf(both);
+    const within = ordinary(values);
+    const span = axisOf(within.flatMap(([measured, predicted]) => [measured, predicted]));
     const rowsShown = `${values.length} ${values.length === 1 ? "row" : "rows"}`;
-    drawScatter(byId("predicted-chart"), {
-      values: values.map((value) => [value.measured, value.predicted, value]),
+    draw(byId("predicted-chart"), {
+      values: values.map(([measured, predicted, , i]) => [measured, predicted, i]),
       x: span,
       y: span,
       names: ["measured", "predicted"],
-      guide: [
-        [span.low, span.low],
-        [span.high, span.high],
-      ],
+      guide: [span.low, span.high],
       label: `Predicted against measured, ${rowsShown}, R² ${candidate.r2}`,
     });
-    const x = axisOf(values.map((value) => value.predicted));
-    const y = axisOf(values.flatMap((value) => [value.residual, -value.residual]));
-    drawScatter(byId("residual-chart"), {
-      values: values.map((value) => [value.predicted, value.residual, value]),
-      x,
-      y,
+    draw(byId("residual-chart"), {
+      values: values.map(([, predicted, residual, i]) => [predicted, residual, i]),
+      x: axisOf(within.map((value) => value[1])),
+      y: axisOf(within.flatMap((value) => [value[2], -value[2]])),
       names: ["predicted", "measured − predicted"],
-      guide: [
-        [x.low, 0],
-        [x.high, 0],
-      ],
+      guide: [0, 0],
       label: `Residuals against predicted, ${rowsShown}, root mean square ${candidate.rmse}`,
     });
   }
 
-  /** Return the ends of an axis that has room for all values, and its ticks. */
-  function axisOf(values) {
+  /** Return the points of rows that are no outliers; the axes are theirs, and outliers beyond stand at the edge. */
+  function ordinary(values) {
+    return values.filter((value) => data.kinds[value.at(-1)] !== 2);
+  }
+
+  /** Return the least and the largest of some values, without null; infinities if there are none. */
+  function ends(values) {
     let low = Infinity;
     let high = -Infinity;
     for (const value of values) {
+      if (value === null) continue;
       low = Math.min(low, value);
       high = Math.max(high, value);
     }
-    if (low > high) [low, high] = [0, 1];
+    return [low, high];
+  }
+
+  /** Return the ends of an axis that has room for all values, and its ticks. */
+  function axisOf(values) {
+    let [low, high] = ends(values);
+    if (!(low <= high)) [low, high] = [0, 1];
     const margin = high > low ? (high - low) * 0.05 : Math.abs(low) * 0.1 || 1;
     low -= margin;
     high += margin;
@@ -194,7 +286,8 @@
     return { low, high, ticks };
   }
 
-  function drawScatter(chart, { values, x, y, names, guide, label }) {
+  /** Draw rows, with a curve and its band through them or a straight guide from the left to the right. */
+  function draw(chart, { values, x, y, names, curve, guide, label }) {
     const place = (axis, value, start, end) =>
       (start + ((value - axis.low) / (axis.high - axis.low)) * (end - start)).toFixed(2);
     const right = (value) => place(x, value, frame.left, frame.right);
@@ -213,24 +306,66 @@
       parts.push(element("text", placed, written(tick)));
     }
     parts.push(element("path", { class: "axis", d: `M${frame.left} ${frame.top}V${frame.bottom}H${frame.right}` }));
-    const [[x0, y0], [x1, y1]] = guide;
-    parts.push(element("path", { class: "guide", d: `M${right(x0)} ${down(y0)}L${right(x1)} ${down(y1)}` }));
     const middle = (frame.top + frame.bottom) / 2;
-    const below = { class: "name", x: (frame.left + frame.right) / 2, y: frame.height - 8, "text-anchor": "middle" };
-    parts.push(element("text", below, names[0]));
+    const named = { class: "name", x: (frame.left + frame.right) / 2, y: frame.height - 8, "text-anchor": "middle" };
+    parts.push(element("text", named, names[0]));
     const beside = { class: "name", transform: `translate(14 ${middle}) rotate(-90)`, "text-anchor": "middle" };
     parts.push(element("text", beside, names[1]));
+    // An inner svg cuts off what is outside of the axes.
+    const [width, height] = [frame.right - frame.left, frame.bottom - frame.top];
+    const viewBox = `${frame.left} ${frame.top} ${width} ${height}`;
+    const inside = { x: frame.left, y: frame.top, width, height, viewBox };
+    const [below, above] = [element("svg", inside), element("svg", inside)];
+    if (guide) {
+      const ends = `M${frame.left} ${down(guide[0])}L${frame.right} ${down(guide[1])}`;
+      below.append(element("path", { class: "guide", d: ends }));
+    }
+    for (const piece of curve ? unbroken(curve, y) : []) {
+      const line = (points, side) =>
+        points.map(([at, value, deviation]) => `${right(at)} ${down(value + side * deviation)}`);
+      const known = piece.filter((point) => point[2] !== null);
+      const around = [...line(known, 2), ...line(known, -2).reverse()];
+      if (around.length) below.append(element("path", { class: "band", d: `M${around.join("L")}Z` }));
+      above.append(element("path", { class: "curve", d: `M${line(piece, 0).join("L")}` }));
+    }
     const isMany = values.length > 150;
     const group = element("g", { class: isMany ? "many" : "few" });
-    for (const [a, b, value] of values) {
-      const circle = element("circle", { class: "value", cx: right(a), cy: down(b), r: isMany ? 2.6 : 4 });
-      const precise = (number) => written(Number(number.toPrecision(6)));
-      const about = `row ${value.row}: measured ${precise(value.measured)}, predicted ${precise(value.predicted)}`;
-      circle.append(element("title", {}, about));
-      group.append(circle);
+    for (const [a, b, i] of values) {
+      const cx = Math.min(Math.max(right(a), frame.left), frame.right);
+      const cy = Math.min(Math.max(down(b), frame.top), frame.bottom);
+      group.append(mark(i, cx, cy, isMany ? 2.6 : 4));
     }
-    chart.replaceChildren(...parts, group);
+    chart.replaceChildren(...parts, below, group, above);
     chart.setAttribute("aria-label", label);
+  }
+
+  /** Return the pieces of a curve, which breaks where it has no value or jumps over the whole axis, as at a pole. */
+  function unbroken(curve, axis) {
+    const pieces = [[]];
+    for (const [i, point] of curve.entries()) {
+      const [before, now] = [curve[i - 1]?.[1] ?? null, point[1]];
+      const jumps = Math.min(before, now) < axis.low && Math.max(before, now) > axis.high;
+      if (now === null || (before !== null && jumps)) pieces.push([]);
+      if (now !== null) pieces.at(-1).push(point);
+    }
+    return pieces.filter((piece) => piece.length);
+  }
+
+  /** Return the mark of a row, as in the legend that dgsr/reporting/page.py writes. */
+  function mark(i, x, y, size) {
+    const kind = ["fit", "test", "outlier"][data.kinds[i]];
+    const made =
+      kind === "outlier"
+        ? element("path", { class: "value outlier", d: `M${x - 4} ${y - 4}l8 8m0-8l-8 8` })
+        : element("circle", { class: `value ${kind}`, cx: x, cy: y, r: size });
+    const precise = (number) => (number === null ? "not known" : written(Number(number.toPrecision(6))));
+    const [measured, residual] = [data.measured[i], data.candidates[selected].residuals[i]];
+    const predicted = residual === null ? null : measured - residual;
+    const columns = data.columns.slice(0, 8).map((column) => `${column.name} ${precise(column.values[i])}`);
+    const name = `${kind === "test" ? "row held out" : "row"} ${data.rows[i]}`;
+    const about = `${name}: measured ${precise(measured)}, predicted ${precise(predicted)}`;
+    made.append(element("title", {}, [about, ...columns].join("\n")));
+    return made;
   }
 
   function element(name, attributes, text) {
