@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from typer.testing import CliRunner
 import dgsr
 from dgsr import pretraining
 from dgsr.benchmarking import METHODS
-from dgsr.cli import app, fit, main, output
+from dgsr.cli import app, main, output
 from dgsr.cli.held_out import score_of, split
 from dgsr.cli.tabular import Table, TableError, read_table
 from dgsr.constants.uncertainty import Uncertainty
@@ -31,6 +32,7 @@ from dgsr.estimator import saving
 from dgsr.expressions import Expression, get_library
 from dgsr.generator import checkpoints
 from dgsr.pareto import Candidate, ParetoFront
+from dgsr.reporting.facts import window
 
 DGSR = [sys.executable, "-c", "from dgsr.cli import main; main()"]
 
@@ -321,8 +323,8 @@ class FakeRegressor:
     def save(self, path, target):
         self.written.append("fit")
 
-    def report(self, path, X, y, sample_weight, target):
-        type(self).reported = sample_weight
+    def report(self, path, X, y, sample_weight, **options):
+        type(self).reported, type(self).options = sample_weight, options
         self.written.append("page")
 
 
@@ -408,6 +410,25 @@ def test_fit_keeps_the_fit_and_writes_a_report(write, tmp_path):
     text = (tmp_path / "fit.html").read_text(encoding="utf-8")
     assert "wing width" in text
     assert "area" in text
+
+
+def test_a_report_has_the_command_the_split_and_what_was_left_out(regressor, write, tmp_path, monkeypatch):
+    table = write("name,width,height,area\na,1,2,2\nb,2,3,6\nc,3,5,15\nd,,1,1\ne,4,2,8\n")
+    options = [table, "--target", "area", "--report", str(tmp_path / "fit.html")]
+    monkeypatch.setattr(sys, "argv", ["dgsr", "fit", *options])
+    monkeypatch.setattr(regressor, "predict", lambda self, X: X["width"].to_numpy(), raising=False)
+    monkeypatch.setattr(regressor, "outliers_", np.array([1]))
+    assert run("fit", *options).exit_code == 0
+    assert regressor.options["command"] == shlex.join(["dgsr", "fit", *options, "--random-state=7"])
+    assert regressor.options["test"] is None
+    assert "1 row with a missing cell is left out: line 5." in regressor.options["notes"]
+    assert "1 column without a number is left out: 'name'." in regressor.options["notes"]
+    assert "Outliers in the table: line 3." in regressor.options["notes"]
+    assert run("fit", *options, "--test-size", "0.5").exit_code == 0
+    assert regressor.options["notes"][-1] == "2 of 4 rows are held out of the fit, drawn by the seed 0."
+    assert len(regressor.options["test"][1]) == 2
+    assert regressor.parameters["random_state"] == 0
+    assert "--random-state" not in regressor.options["command"]
 
 
 @pytest.mark.search
@@ -1178,6 +1199,6 @@ def test_version_is_the_packages():
 @pytest.mark.parametrize("n_rows", [1, 8, 9, 20])
 def test_of_a_long_front_eight_rows_are_printed_and_the_chosen_one_is_among_them(n_rows):
     for chosen in range(n_rows):
-        first, last = fit._window(chosen, n_rows)
+        first, last = window(chosen, n_rows)
         assert 0 <= first <= chosen < last <= n_rows
         assert last - first == min(8, n_rows)

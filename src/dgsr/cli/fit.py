@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,12 +27,8 @@ from dgsr.cli.output import print_json, print_line, print_note, print_table, pro
 from dgsr.reporting.progress import search_line
 
 if TYPE_CHECKING:
+    from dgsr.cli.tabular import Table
     from dgsr.estimator.regressor import DGSRRegressor
-
-
-# Rows of a front that are printed, and those of them before the chosen one.
-_MOST_ROWS = 8
-_ROWS_BEFORE = 5
 
 
 def _whole_number(text: str | int) -> int:
@@ -114,7 +112,7 @@ def fit(
         float | None,
         typer.Option(
             help="Share of the rows, such as 0.25, that is held out of the fit to test the formula on. They "
-            "are drawn by --random-state, or by 0 where none is given."
+            "are drawn by --random-state, which is then 0 where none is given."
         ),
     ] = None,
     max_rows: Annotated[
@@ -182,8 +180,10 @@ def fit(
                 print_note(note)
             rules = rules_of(complexity, nested)
             rules |= units_of(units, y_units, unitless_constants, unit_penalty, target)
-            seed = random_state or 0
-            table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
+            held_out = None
+            if test_size is not None:  # the rows and the search have one seed, by which the fit is repeated
+                random_state = random_state or 0
+                table, held_out = split(table, test_size, random_state)
             from dgsr.estimator.parameters import grouped
             from dgsr.estimator.regressor import DGSRRegressor
             from dgsr.expressions.programs.library import library_over
@@ -208,18 +208,45 @@ def fit(
             if len(regressor.outliers_) and table.lines is not None:
                 result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
             if held_out is not None:
-                result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
+                score = score_of(regressor.predict(held_out.inputs), held_out)
+                result["test"] = score | {"seed": random_state}
             printed = partial(print_result, regressor, result, all_rows)
             outputs = [partial(print_json, result) if as_json else printed]
             if save is not None:
                 outputs.append(partial(regressor.save, save, target=target))
             if report is not None:
-                options = {"sample_weight": table.weights, "target": target}
+                options = _report_options(table, held_out, regressor, random_state)
                 outputs.append(partial(regressor.report, report, table.inputs, table.y, **options))
             with warnings_as_notes():
                 run_outputs(outputs)
     if result["stop_reason"] == "interrupted" or interrupts.n:
         raise typer.Exit(interrupted_code(signals))
+
+
+def _report_options(
+    table: Table, held_out: Table | None, regressor: DGSRRegressor, random_state: int | None
+) -> dict[str, Any]:
+    """Return what the report of a fit says about its table and its command."""
+    from dgsr.cli.quoting import lines_text
+
+    command, notes = ["dgsr", *sys.argv[1:]], [*table.notes]
+    if random_state is None and regressor.random_state_ is not None:
+        command.append(f"--random-state={regressor.random_state_}")
+    if len(regressor.outliers_) and table.lines is not None:
+        notes.append(f"Outliers in the table: {lines_text(table.lines[regressor.outliers_], most=20)}.")
+    test = None
+    if held_out is not None:
+        test = held_out.inputs, held_out.y, held_out.weights
+        n, n_out = len(table.y) + len(held_out.y), len(held_out.y)
+        notes.append(f"{n_out:,} of {n:,} rows are held out of the fit, drawn by the seed {random_state}.")
+    return {
+        "sample_weight": table.weights,
+        "target": table.target,
+        "test": test,
+        "outliers": regressor.outliers_,
+        "notes": notes,
+        "command": shlex.join(command),
+    }
 
 
 def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:
@@ -316,15 +343,9 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _window(chosen: int, n_rows: int) -> tuple[int, int]:
-    """Return the first of the rows to print, and the one after the last."""
-    first = max(0, min(chosen - _ROWS_BEFORE, n_rows - _MOST_ROWS))
-    return first, min(n_rows, first + _MOST_ROWS)
-
-
 def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: bool) -> None:
     """Print the front of a fit and its formula as text, of a long front the rows about the chosen one."""
-    from dgsr.reporting.facts import rivals_text
+    from dgsr.reporting.facts import rivals_text, window
 
     front = regressor.pareto_front_
     has_units = any(candidate.units for candidate in front)
@@ -341,7 +362,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
         }
         rows.append(cells | ({"constants": candidate.units_text()} if has_units else {}))
     chosen = next(index for index, row in enumerate(result["pareto_front"]) if row["chosen"])
-    first, last = (0, len(rows)) if all_rows else _window(chosen, len(rows))
+    first, last = (0, len(rows)) if all_rows else window(chosen, len(rows))
     print_table(rows[first:last])
     if last - first < len(rows):
         print_line(f"formulas {first} to {last - 1} of {len(rows)}; --all prints the others, too")
