@@ -944,6 +944,27 @@ def test_the_column_that_changes_the_formula_most_comes_first(visit, three_colum
     assert len(first.feature_names) == seen.page.locator("#rows figure").count()
 
 
+def test_rows_that_were_not_fitted_stand_at_the_edge_of_the_axes(visit, absorption, tmp_path):
+    plain = visit(absorption.write(tmp_path / "plain.html"))
+    beyond = absorption.X.iloc[:1], np.array([1e6])
+    seen = visit(absorption.write(tmp_path / "beyond.html", test=beyond))
+    fitted, (held_out,) = seen.points("#panels")[:-1], seen.points("#panels")[-1:]
+    assert len(fitted) == 14
+    assert np.ptp(np.array(fitted, dtype=float)[:, 1]) > 0.5 * np.ptp(
+        np.array(plain.points("#panels"), dtype=float)[:, 1]
+    )
+    assert float(held_out[1]) < 40
+    assert "stand at the edge" in seen.text("#panels-note")
+
+
+def test_ticks_far_from_zero_are_told_apart(visit, absorption, tmp_path):
+    X = pd.DataFrame({"concentration": 1.7e9 + np.arange(20.0)})
+    fit = with_front(absorption, ["x1 - 1700000000"], [0.1], X, np.arange(20.0))
+    ticks = visit(fit.write(tmp_path / "far.html")).page.locator("#panels .tick").all_text_contents()
+    assert "1700000010" in ticks
+    assert len(ticks) == len(set(ticks))
+
+
 def test_a_pole_breaks_the_curve(visit, absorption, tmp_path):
     X = pd.DataFrame({"concentration": np.linspace(-2.0, 3.0, 40)})
     fit = with_front(absorption, ["1/x1"], [0.1], X, 1.0 / X["concentration"].to_numpy())

@@ -16,7 +16,7 @@ WIDTH = 480
 #: Height of every plot, in units of the SVG.
 HEIGHT = 330
 #: Left end of the horizontal axis.
-LEFT = 66
+LEFT = 78
 #: Right end of the horizontal axis.
 RIGHT = 466
 #: Upper end of the vertical axis.

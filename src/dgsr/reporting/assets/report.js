@@ -142,7 +142,7 @@
   // --- plots of the rows ----------------------------------------------------------------------
 
   // As in dgsr/reporting/charts.py.
-  const frame = { left: 66, right: 466, top: 14, bottom: 278, width: 480, height: 330 };
+  const frame = { left: 78, right: 466, top: 14, bottom: 278, width: 480, height: 330 };
   // Panels that are in view, for the columns that change the formula most; the others are folded.
   const mostPanels = 6;
 
@@ -164,13 +164,11 @@
       return { ...column, isUsed, curve, deviations, values, span: Math.max(high - low, 0) };
     });
     panels.sort((one, other) => other.isUsed - one.isUsed || other.span - one.span);
-    const [low, high] = ends(panels.flatMap((panel) => ordinary(panel.values).map((value) => value[1])));
-    // A curve between the rows may go beyond them by half of their range; the rest of a pole is cut off.
-    const room = (high - low) / 2;
+    const points = panels.flatMap((panel) => panel.values);
     const curves = panels.flatMap(({ curve, deviations }) =>
       curve.flatMap((value, i) => (value === null ? [] : [-2, 2].map((side) => value + side * (deviations[i] ?? 0)))),
     );
-    const y = axisOf([low, high, ...curves.map((value) => Math.min(Math.max(value, low - room), high + room))]);
+    const y = axisOf(inView(points, 1, curves));
     const drawn = panels.map((panel) => drawPanel(panel, y, isOne));
     const nShown = Math.min(Math.max(panels.filter((panel) => panel.isUsed).length, 1), mostPanels);
     byId("panels").replaceChildren(...drawn.slice(0, nShown));
@@ -188,6 +186,9 @@
           "The column that changes the formula most comes first.",
         ];
     if (band) notes.push("The band is two standard deviations of a new measurement to each side.");
+    if (data.kinds.some((kind) => kind > 0)) {
+      notes.push("Rows that were not fitted stand at the edge if they are far beyond it.");
+    }
     byId("panels-note").textContent = notes.join(" ");
   }
 
@@ -233,8 +234,7 @@
       const measured = data.measured[i];
       if (residual !== null && measured !== null) values.push([measured, measured - residual, residual, i]);
     }
-    const within = ordinary(values);
-    const span = axisOf(within.flatMap(([measured, predicted]) => [measured, predicted]));
+    const span = axisOf([...inView(values, 0), ...inView(values, 1)]);
     const rowsShown = `${values.length} ${values.length === 1 ? "row" : "rows"}`;
     draw(byId("predicted-chart"), {
       values: values.map(([measured, predicted, , i]) => [measured, predicted, i]),
@@ -246,17 +246,24 @@
     });
     draw(byId("residual-chart"), {
       values: values.map(([, predicted, residual, i]) => [predicted, residual, i]),
-      x: axisOf(within.map((value) => value[1])),
-      y: axisOf(within.flatMap((value) => [value[2], -value[2]])),
+      x: axisOf(inView(values, 1)),
+      y: axisOf(inView(values, 2).flatMap((value) => [value, -value])),
       names: ["predicted", "measured − predicted"],
       guide: [0, 0],
       label: `Residuals against predicted, ${rowsShown}, root mean square ${candidate.rmse}`,
     });
   }
 
-  /** Return the points of rows that are no outliers; the axes are theirs, and outliers beyond stand at the edge. */
-  function ordinary(values) {
-    return values.filter((value) => data.kinds[value.at(-1)] !== 2);
+  /**
+   * Return what an axis shows of the numbers that points have at one place: those of fitted rows, and rows held out and
+   * curves up to half of their range beyond. Outliers do not count, and the rest of a pole is cut off.
+   */
+  function inView(points, place, curves = []) {
+    const of = (kind) => points.filter((point) => data.kinds[point.at(-1)] === kind).map((point) => point[place]);
+    const fitted = of(0);
+    const [low, high] = ends(fitted);
+    const room = (high - low) / 2;
+    return [...fitted, ...[...of(1), ...curves].map((value) => Math.min(Math.max(value, low - room), high + room))];
   }
 
   /** Return the least and the largest of some values, without null; infinities if there are none. */
@@ -283,7 +290,9 @@
     const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9));
     const ticks = [];
     for (let i = Math.ceil(low / step); i <= Math.floor(high / step) && ticks.length < 9; i++) ticks.push(i * step);
-    return { low, high, ticks };
+    // Ticks of 1700000000 and 1700000005 are told apart by as many digits.
+    const digits = Math.ceil(Math.log10(Math.max(Math.abs(low), Math.abs(high)) / step));
+    return { low, high, ticks: ticks.map((tick) => [tick, written(tick, digits)]) };
   }
 
   /** Draw rows, with a curve and its band through them or a straight guide from the left to the right. */
@@ -293,17 +302,17 @@
     const right = (value) => place(x, value, frame.left, frame.right);
     const down = (value) => place(y, value, frame.bottom, frame.top);
     const parts = [];
-    for (const tick of x.ticks) {
+    for (const [tick, text] of x.ticks) {
       const at = right(tick);
       parts.push(element("path", { class: "grid", d: `M${at} ${frame.top}V${frame.bottom}` }));
       const placed = { class: "tick", x: at, y: frame.bottom + 18, "text-anchor": "middle" };
-      parts.push(element("text", placed, written(tick)));
+      parts.push(element("text", placed, text));
     }
-    for (const tick of y.ticks) {
+    for (const [tick, text] of y.ticks) {
       const at = down(tick);
       parts.push(element("path", { class: "grid", d: `M${frame.left} ${at}H${frame.right}` }));
       const placed = { class: "tick", x: frame.left - 8, y: at, dy: ".35em", "text-anchor": "end" };
-      parts.push(element("text", placed, written(tick)));
+      parts.push(element("text", placed, text));
     }
     parts.push(element("path", { class: "axis", d: `M${frame.left} ${frame.top}V${frame.bottom}H${frame.right}` }));
     const middle = (frame.top + frame.bottom) / 2;
@@ -375,8 +384,9 @@
     return made;
   }
 
-  /** Write a number as dgsr.reporting.numbers does. */
-  function written(value) {
+  /** Write a number as dgsr.reporting.numbers does, or with all of its digits if more than six count. */
+  function written(value, digits = 6) {
+    if (digits > 6) return String(Number(value.toPrecision(Math.min(digits + 1, 17)))).replace("-", "−");
     if (Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-4)) {
       const [mantissa, power] = value.toExponential(5).split("e");
       const digits = String(Number(power)).replace(/[-\d]/g, (digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)]);
