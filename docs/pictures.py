@@ -1,14 +1,18 @@
 """Draw the pictures of the pages: `python docs/pictures.py`; with `--fit` the fit of the front is done again.
 
 Each is an SVG with a background of its own, light or dark as the reader's system is, so that it can be read
-on any page.
+on any page. With `--fit` a browser also takes the picture of the fit's report, which needs playwright,
+chromium and Pillow.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
@@ -276,6 +280,24 @@ def fit() -> None:
     lines = [f' "{name}": {json.dumps(value)}' for name, value in
              {"chosen": chosen, "front": front, "rows": rows, "curve": curve}.items()]  # fmt: skip
     FRONT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        regressor.with_feature_names(table.feature_names).report(page, target="absorption")
+        photograph(page)
+
+
+def photograph(page: Path) -> None:
+    """Take the picture of the upper part of a report, with few colours so that the file is small."""
+    from PIL import Image
+    from playwright import sync_api
+
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        seen = browser.new_page(viewport={"width": 1280, "height": 1150}, color_scheme="light")
+        seen.goto(page.as_uri())
+        picture = Image.open(io.BytesIO(seen.screenshot()))
+        browser.close()
+    picture.convert("RGB").quantize(128).save(FOLDER / "report.png", optimize=True)
 
 
 def outdated() -> list[str]:
