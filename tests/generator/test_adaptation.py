@@ -14,6 +14,7 @@ from dgsr.expressions.formulas.description_length import prior_weights
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library, get_library
 from dgsr.generator.adaptation import adapted, can_adapt
+from dgsr.generator.checkpoints import save_generator
 from dgsr.generator.choice import choose_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
@@ -203,3 +204,17 @@ def test_where_no_generator_is_known_there_is_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert choose_generator("auto", get_library("physics", 2), LIMITS, 0)[0] != "untrained"
+
+
+@pytest.mark.parametrize(("gap", "is_told"), [(0.46, True), (6.4, False)])
+def test_a_generator_that_has_learned_nothing_says_so_when_it_is_used(tmp_path, gap, is_told):
+    library = get_library("koza", 2)
+    generator = Generator.untrained(library, CONFIGS["base"], Constraints(1, 20), 0)
+    figures = {"log_likelihood_right": -21.0, "log_likelihood_wrong": -21.0 - gap}
+    save_generator(generator, tmp_path, {"steps_done": 51, "validation": figures})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        choose_generator(tmp_path, library, Constraints(1, 20), 0)
+    assert len(told) == is_told
+    if is_told:
+        assert "has learned nothing in 51 steps: its own table makes a law 0.5 nats" in str(told[0].message)

@@ -188,11 +188,16 @@ def _build(
     return generator
 
 
+def card_of(folder: Path) -> dict[str, Any]:
+    """Return the card in a generator's folder, without entries where there is none."""
+    card = folder / CARD
+    entries = from_json(card.read_text(encoding="utf-8")) if card.is_file() else {}
+    return entries if isinstance(entries, dict) else {}
+
+
 def _check_against_card(path: Path) -> None:
     """Raise ValueError if the digest of a weights file of format 1 differs from the digest in its card."""
-    card = path.with_name(CARD)
-    entries = from_json(card.read_text(encoding="utf-8")) if card.is_file() else {}
-    known = entries.get(_DIGEST) if isinstance(entries, dict) else None
+    known = card_of(path.parent).get(_DIGEST)
     if known is not None and known != hashlib.sha256(path.read_bytes()).hexdigest():
         raise ValueError(f"it is not the file whose digest {CARD} has")
 
