@@ -33,6 +33,7 @@ from dgsr.expressions import Expression, Library, get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS
+from dgsr.reporting.progress import begin_phase
 from dgsr.search import Search
 from dgsr.search.evolution import CompiledEvolution, random_population
 from searches import flat_regressor, tiny_generator
@@ -614,10 +615,12 @@ def test_compiling_is_not_counted_as_searching(place, monkeypatch):
 
 
 def test_compiling_is_told_where_progress_is_shown(monkeypatch, capsys):
-    def compile_kernels(has_constants, announce):
-        assert announce is None or not announce("compiling for this processor")
+    def compile_kernels(has_constants):
+        begin_phase("compiling for this processor")
+        time.sleep(0.25)
 
     monkeypatch.setattr("dgsr.fitting.plan.compile_kernels", compile_kernels)
+    monkeypatch.setattr("dgsr.reporting.progress._LOG", 0.0)
     X, y = data()
     plain(max_evaluations=50, verbose=1).fit(X, y)
     assert capsys.readouterr().out.startswith("compiling for this processor\n")

@@ -497,11 +497,23 @@ def test_a_run_is_not_resumed_where_its_seed_draws_other_equations_now(tmp_path,
         run(tmp_path)
 
 
-def test_a_run_may_be_made_longer_while_it_goes(tmp_path):
+def test_a_run_may_be_made_longer_while_it_goes_and_counts_all_its_steps(tmp_path):
     run(tmp_path, steps=2)
-    steps = []
-    run(tmp_path, steps=4, callback=lambda p: steps.append(p.step))
-    assert steps == [3, 4]
+    told = []
+    run(tmp_path, steps=4, max_time=1e6, callback=told.append)
+    assert [(p.step, p.share) for p in told] == [(3, 0.75), (4, 1.0)]
+    assert told[0].seconds_left > 0.0 == told[1].seconds_left
+
+
+def test_a_run_names_its_phases(tmp_path, monkeypatch):
+    begun = []
+    for module in ("run", "conditioning_gap"):
+        monkeypatch.setattr(f"dgsr.pretraining.{module}.begin_phase", begun.append)
+    run(tmp_path, steps=1)
+    measuring = [phase for phase in begun if phase.startswith("measuring on equation ")]
+    others = [phase for phase in begun if phase not in measuring]
+    assert others == ["drawing the equations that are held out", "training", "training"]
+    assert begun[-1] == measuring[-1]
 
 
 @pytest.mark.parametrize("content", [b"", b"half", b"\0" * 500])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +20,7 @@ from dgsr.expressions import Expression, get_library
 from dgsr.fitting.shown import Shown
 from dgsr.pareto import ParetoArchive
 from dgsr.reporting import progress
-from dgsr.reporting.progress import shown
+from dgsr.reporting.progress import SearchProgress, shown
 from searches import flat_regressor
 
 
@@ -28,6 +31,15 @@ def fit(**parameters):
     settings = {"library": "koza", "generator": None, "max_evaluations": 3_000, "random_state": 0}
     settings |= {"look_up": False}
     return flat_regressor(**settings | parameters).fit(X, y)
+
+
+def step(number, share=0.0, seconds_left=math.inf):
+    """The progress of a loop, and below how it is written."""
+    return SimpleNamespace(number=number, share=share, seconds_left=seconds_left)
+
+
+def line(progress):
+    return f"round {progress.number}"
 
 
 def test_silence_is_silent(capsys):
@@ -41,7 +53,7 @@ def test_a_log_has_whole_lines_of_text_and_a_last_one(capsys):
     assert err == ""
     assert not set("\x1b\r") & set(out)
     lines = out.splitlines()
-    assert lines[0].split()[1] == "evaluations,"
+    assert re.match(r"searching \d+%, \d+ s left: [\d,]+ evaluations, ", lines[0])
     assert "best NMSE" in lines[0]
     assert lines[-1].startswith("3,000 evaluations, best NMSE")
     assert lines[-1].endswith(f"stopped: max_evaluations; chosen: {model.expression_}")
@@ -51,18 +63,63 @@ def test_a_log_has_a_line_every_two_seconds(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     file = io.StringIO()
-    with shown(str, Console(file=file)) as show:
+    with shown(line, Console(file=file)) as show:
         for i in range(100):
             now[0] = 0.1 * i
-            show(i)
-    assert file.getvalue().split() == ["0", "20", "40", "60", "80"]
+            show(step(i))
+    assert re.findall(r"round (\d+)", file.getvalue()) == ["0", "20", "40", "60", "80"]
+
+
+def test_a_phase_without_progress_is_written_every_two_seconds_with_its_name(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "_LIVE", 0.001)
+    file = io.StringIO()
+
+    def waited(seconds):
+        now[0] += seconds
+        before = file.getvalue()
+        for _ in range(2000):
+            if file.getvalue() != before:
+                return file.getvalue().removeprefix(before)
+            time.sleep(0.001)
+        return ""
+
+    with shown(line, Console(file=file)) as show:
+        progress.begin_phase("searching")
+        assert waited(2.5) == "searching, 2 s\n"
+        show(step(1, share=0.25, seconds_left=100.0))
+        assert file.getvalue().endswith("\nsearching 25%, 100 s left: round 1\n")
+        assert waited(3.0) == "searching 25%, 97 s left: round 1\n"
+        progress.begin_phase("finishing")
+        assert waited(300.0) == "finishing, 5 min\n"
+        show(step(2, share=0.001))
+        assert file.getvalue().endswith("\nfinishing 0.1%: round 2\n")
+    before = file.getvalue()
+    progress.begin_phase("of nothing that is shown")
+    assert file.getvalue() == before
+
+
+def test_a_fit_names_its_phases_and_they_end_with_finishing(monkeypatch):
+    begun = []
+    monkeypatch.setattr(progress._Display, "begin", lambda self, phase: begun.append(phase))
+    fit(verbose=1, library="koza-const", max_evaluations=300, loss="squared")
+    assert begun == ["searching", "finishing", "extending", "finishing"]
+    fit(library="koza-const", max_evaluations=300)
+    assert len(begun) == 4
+
+
+def test_the_seconds_left_follow_from_the_share_of_the_budget():
+    expression = Expression.from_text("x1", get_library("koza", 1))
+    assert SearchProgress(100, 2.0, 0.5, expression, 0.25).seconds_left == pytest.approx(6.0)
+    assert SearchProgress(100, 2.0, 0.5, expression, 0.001).seconds_left == math.inf
 
 
 def test_a_terminal_has_one_line_that_changes_and_is_gone():
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, width=40)
-    with shown(lambda i: f"round {i} " + "x" * 80, console) as show:
-        show(1)
+    with shown(lambda progress: line(progress) + "x" * 80, console) as show:
+        show(step(1))
         during = file.getvalue()
     assert "round 1" in during
     assert "…" in during  # cut to the width, so that it stays one line
@@ -100,11 +157,11 @@ def test_a_notebook_has_a_bar_that_fills_and_is_gone(notebook, monkeypatch):
 
 
 def test_a_bar_escapes_the_names_of_features(notebook):
-    with shown(str, Console(file=io.StringIO()), float) as show:
-        show(0.5)
+    with shown(line, Console(file=io.StringIO())) as show:
+        show(step(1, share=0.5))
     assert 'value="50"' in notebook[1]
     with shown(lambda progress: "<b>", Console(file=io.StringIO())) as show:
-        show(None)
+        show(step(1))
     assert "&lt;b&gt;" in notebook[-2]
 
 

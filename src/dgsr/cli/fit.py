@@ -172,7 +172,7 @@ def fit(
     from dgsr.cli.tabular import read_table
 
     with sigterm_interrupts() as signals:
-        with input_errors(signals=signals), warnings_as_notes():
+        with input_errors(signals=signals), warnings_as_notes(), progress(quiet, search_line) as show:
             _check_files(data, {"--save": save, "--report": report, "--checkpoint": checkpoint})
             table = read_table(data, target, columns or None, weights, decimal, thousands)
             target = table.target
@@ -186,20 +186,15 @@ def fit(
                 table, held_out = split(table, test_size, random_state)
             from dgsr.estimator.parameters import grouped
             from dgsr.estimator.regressor import DGSRRegressor
-            from dgsr.expressions.programs.library import library_over
             from dgsr.finders import Interrupts
-            from dgsr.search.compiling import compile_kernels
 
-            has_constants = library_over(library, len(table.feature_names)).has_constants
-            compile_kernels(has_constants, None if quiet else print_note)
-            with progress(quiet, search_line) as show:
-                settings = grouped({"library": library, "max_rows": max_rows, **rules})
-                settings |= {"generator": None if generator == "none" else generator, "loss": loss}
-                settings |= {"max_evaluations": max_evaluations, "max_time": max_time, "selection": selection}
-                settings |= {"random_state": random_state, "initial_formulas": initial_formula or None}
-                settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint}
-                regressor = DGSRRegressor(callback=show, **settings)
-                regressor.fit(table.inputs, table.y, table.weights)
+            settings = grouped({"library": library, "max_rows": max_rows, **rules})
+            settings |= {"generator": None if generator == "none" else generator, "loss": loss}
+            settings |= {"max_evaluations": max_evaluations, "max_time": max_time, "selection": selection}
+            settings |= {"random_state": random_state, "initial_formulas": initial_formula or None}
+            settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint}
+            regressor = DGSRRegressor(callback=show, **settings)
+            regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)
         # A Ctrl-C during printing and writing must not lose the results, so it is only recorded.
         with Interrupts() as interrupts:

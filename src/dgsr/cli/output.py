@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dgsr.reporting.numbers import cell
-from dgsr.reporting.progress import printable, shown
+from dgsr.reporting.progress import begin_phase, printable, shown
 
 # The console of both notes and progress, so that a note does not break a live line of progress.
 _STDERR = Console(stderr=True, highlight=False)
@@ -96,6 +96,12 @@ def warnings_as_notes() -> Iterator[None]:
         yield
 
 
-def progress(quiet: bool, line: Callable[[Any], str]) -> AbstractContextManager[Any]:
-    """Return a context manager whose value is a callback that shows progress, or None if `quiet`."""
-    return nullcontext() if quiet else shown(line, _STDERR)
+@contextmanager
+def progress(quiet: bool, line: Callable[[Any], str]) -> Iterator[Callable[[Any], None] | None]:
+    """Yield a callback that shows progress, or None if `quiet`."""
+    if quiet:
+        yield None
+        return
+    with shown(line, _STDERR) as show:
+        begin_phase("starting")
+        yield show

@@ -37,8 +37,6 @@ def pretrain(
     quiet: QuietOption = False,
 ) -> None:
     """Train a generator for a token library."""
-    from dgsr.pretraining import pretrain as run
-
     settings: dict[str, Any] = {"objective": objective, "steps": steps}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= {"config": config, "training": training, "start_from": start_from, "max_time": max_time}
@@ -48,11 +46,11 @@ def pretrain(
         warnings_as_notes(),
         progress(quiet, _line) as show,
     ):
+        from dgsr.pretraining import pretrain as run
+
         run(library, n_variables, out, callback=show, **settings)
     print_line(f"The generator is in {out}; use it with dgsr fit --generator {out}")
 
 
 def _line(progress: Any) -> str:
-    return (
-        f"step {progress.step:,} of {progress.steps:,}, {progress.seconds:,.0f} s, loss {progress.loss:.4g}"
-    )
+    return f"step {progress.step:,} of {progress.steps:,}, loss {progress.loss:.4g}"

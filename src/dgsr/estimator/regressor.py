@@ -330,29 +330,35 @@ class DGSRRegressor(FittedRegressor):
         self.random_state_ = begin.random_state
         data = X, y, sample_weight
         budget = Budget(int(self.max_evaluations), self.max_time, started, n_targets)
-        searches = planned(
-            settings, data, names, self.library_, constraints, begin, budget, self._resolve_generator
-        )
-        with budget.interrupts:
-            try:
-                self._run(searches, begin.search, data)
-            finally:
-                if self.warm_start and searches.outcome is not None:
-                    state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
-                    state.pop("islands", None)  # the next search begins with their common programs
-                    self._last_fit = LastFit(
-                        begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
-                    )
+        with search_shown(bool(self.verbose), self.callback) as show:
+            searches = planned(
+                settings, data, names, self.library_, constraints, begin, budget, self._resolve_generator
+            )
+            with budget.interrupts:
+                try:
+                    self._run(searches, begin.search, data, show)
+                finally:
+                    if self.warm_start and searches.outcome is not None:
+                        state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
+                        state.pop("islands", None)  # the next search begins with their common programs
+                        self._last_fit = LastFit(
+                            begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
+                        )
         if self.verbose:
             print_result(self)
         return self
 
-    def _run(self, searches: FitDriver, state: dict[str, Any] | None, data: _Rows) -> None:
+    def _run(
+        self,
+        searches: FitDriver,
+        state: dict[str, Any] | None,
+        data: _Rows,
+        callback: SearchCallback | None,
+    ) -> None:
         """Run the searches, and set the attributes of the fit also after an exception."""
         with warnings_wait():
             try:
-                with search_shown(bool(self.verbose), self.callback) as show:
-                    outcome = searches.run(state, show)
+                outcome = searches.run(state, callback)
             finally:
                 if searches.outcome is not None:
                     self._take(searches, searches.outcome, data)

@@ -19,6 +19,7 @@ from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront, promising
+from dgsr.reporting.progress import begin_phase
 from dgsr.search import Search
 
 # Rows up to which the losses of all finished formulas are computed. With more rows a sample selects the
@@ -64,6 +65,7 @@ def front_and_choice(
     The `rows` are weighted for the loss, and `measured`, on which constants are fitted, has the weights of
     the measurements alone. If the pass is not the last one, some of the seconds are left to the others.
     """
+    begin_phase("finishing")
     share, nmse = 1.0 if is_last else _SHARE_BETWEEN, None
     is_over = budget.finishing(share, is_last)
     formulas = _finished(begun, rules, rows, budget.finishing(_SHARE_OF_FORMULAS * share, is_last))
@@ -109,7 +111,9 @@ def _finished(
     fitted = rows.fitted._replace(columns=coordinates.from_origins(rows.fitted.columns))
 
     finished, of_search = list[Expression](), archive.population()
+    begin_phase("extending")
     for further in begun.search.at_the_end(rows.measured, is_over):
+        begin_phase("finishing")
         found = Population.concatenate([of_search, further])
         scored, of_search = Scored(found, found.nmse(begun.search.data)), of_search[:0]
         found = found[by_total_bits(scored, archive, begun.search.data)]
@@ -117,6 +121,8 @@ def _finished(
             found, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, is_over,
             begun.finished,
         )  # fmt: skip
+        begin_phase("extending")
+    begin_phase("finishing")
     if coordinates.origins.any():
         finished = [coordinates.with_origins(formula) for formula in finished]
         # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.

@@ -21,7 +21,6 @@ from dgsr.fitting.ending import SelectionSettings
 from dgsr.fitting.initial import Initial, initial_programs
 from dgsr.fitting.losses import near_neighbours
 from dgsr.fitting.run import FitDriver
-from dgsr.reporting.progress import print_line
 from dgsr.search import Islands, Search, SearchConfig, compile_kernels, number_of_islands
 from dgsr.search.evolution import EvolutionConfig
 
@@ -78,7 +77,7 @@ def planned(
         constraints = _without_idle_columns(constraints, library, prepared.data, initial)
     with budget.stopped_clock():
         generator = choose_generator(constraints, begin.seed)
-        compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
+        compile_kernels(library.has_constants)
         if constraints.units is not None:
             constraints.units.compile_kernel(library)
     n_islands = number_of_islands(parameters["n_jobs"])

@@ -29,7 +29,7 @@ from dgsr.fitting.outlier_watch import Watch
 from dgsr.fitting.outliers import residual_bits_with_outliers
 from dgsr.fitting.shown import Shown
 from dgsr.fitting.weighing import noise_exponent
-from dgsr.reporting.progress import SearchCallback, SearchProgress
+from dgsr.reporting.progress import SearchCallback, SearchProgress, begin_phase
 from dgsr.search import Search, begin_with_programs, begin_with_search, one_thread
 from dgsr.search import run as run_search
 
@@ -244,6 +244,7 @@ class FitDriver:
             if callback is not None:
                 self._show(callback, search)
 
+        begin_phase("searching")
         try:
             look(self.search)
             self.stop_reason = run_search(self.search, after_round)

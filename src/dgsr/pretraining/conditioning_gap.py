@@ -22,6 +22,7 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.decontamination import Decontamination, comparable, leave_out
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
+from dgsr.reporting.progress import begin_phase
 
 #: Rows that the encoder reads.
 N_SEEN = 30
@@ -126,6 +127,7 @@ def measure(
     rewards = {name: np.empty((n, count)) for name, count in counts.items()}
     first_hit = {name: np.full(n, np.inf) for name in counts}
     for j in range(n):
+        begin_phase(f"measuring on equation {j + 1} of {n}")
         data = DataSet.from_arrays(drawn.X[j], drawn.y[j])
         for name, given in (("right", encoding), ("wrong", others)):
             samples = generator.sample_encoded(given.of(np.array([j])), counts[name], grammar, state)

@@ -34,6 +34,7 @@ from dgsr.pretraining.prior import PRIOR_VERSION, Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
 from dgsr.problems import list_sets
+from dgsr.reporting.progress import begin_phase
 
 _Settings = TypeVar("_Settings")
 
@@ -55,6 +56,10 @@ class Progress:
         Loss of the step's mini-batch.
     validation : dict of str to float or None
         Figures of `dgsr.pretraining.conditioning_gap.measure`, after steps at which they are measured.
+    share : float
+        Share of the steps or of `max_time` that is done, 0 to 1, whichever is larger.
+    seconds_left : float
+        Time that the rest will take, if the steps go on as fast as in this call.
     """
 
     step: int
@@ -62,6 +67,8 @@ class Progress:
     seconds: float
     loss: float
     validation: dict[str, float] | None
+    share: float
+    seconds_left: float
 
 
 def pretrain(
@@ -176,6 +183,7 @@ def pretrain(
     if prior is None:
         usual = Prior.varied_for if generator.guide is not None else Prior.default_for
         prior = usual(library, n_variables)
+    begin_phase("drawing the equations that are held out")
     generator = generator.to(device).train()
     held_out = benchmark_decontamination(generator.library, generator.constraints)
     columns = min(n_variables, training.usual_columns)
@@ -249,7 +257,8 @@ class _Run:
     ) -> None:
         """Train until the last step or `max_time`; measure and save in between."""
         trainer, saved, losses = self.trainer, self.started, []
-        steps = trainer.config.steps
+        steps, first = trainer.config.steps, trainer.step
+        begin_phase("training")
         try:
             while trainer.step < steps and not self._is_over(max_time):  # line 2
                 loss = trainer.run_step()  # lines 3 to 12
@@ -258,11 +267,16 @@ class _Run:
                 if trainer.step % max(1, steps // _CURVE_POINTS) == 0 or trainer.step == steps:
                     figures = self._measure(losses)
                     losses.clear()
+                    begin_phase("training")
                 if time.perf_counter() - saved > save_every:
                     self.save()
                     saved = time.perf_counter()
                 if callback is not None and self.writes_files:
-                    callback(Progress(trainer.step, steps, self.seconds, loss, figures))
+                    now = time.perf_counter() - self.started
+                    share, left = trainer.step / steps, now * (steps - trainer.step) / (trainer.step - first)
+                    if max_time is not None:
+                        share, left = max(share, min(now / max_time, 1.0)), min(left, max_time - now)
+                    callback(Progress(trainer.step, steps, self.seconds, loss, figures, share, left))
         finally:  # the state is also saved after Ctrl-C and errors of the callback
             self.save()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +20,15 @@ from rich.text import Text
 if TYPE_CHECKING:
     from dgsr.expressions.formulas.expression import Expression
 
-# Seconds between two lines of a log.
+# Most seconds between two lines of a log.
 _LOG = 2.0
 # Seconds between two changes of a live line or a bar.
 _LIVE = 0.1
+# Share of a search's budget below which the seconds left are too uncertain to be shown.
+_LEAST_SHARE = 0.01
+
+# The display around a fit or a training, if there is one.
+_DISPLAY: ContextVar[_Display | None] = ContextVar("display", default=None)
 
 
 @dataclass(frozen=True)
@@ -49,34 +56,97 @@ class SearchProgress:
     best_expression: Expression
     share: float = 0.0
 
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the budget is spent at the speed so far; infinite while that is not known."""
+        return math.inf if self.share < _LEAST_SHARE else self.seconds * (1.0 / self.share - 1.0)
+
 
 #: A function that is called with the progress of a search, and may return True to end it.
 SearchCallback = Callable[[SearchProgress], bool | None]
 
 
+def begin_phase(name: str) -> None:
+    """Name what begins now, such as compiling, on the display around a fit or a training, if there is one."""
+    display = _DISPLAY.get()
+    if display is not None:
+        display.begin(name)
+
+
 @contextmanager
-def shown(
-    line: Callable[[Any], str], console: Console, share: Callable[[Any], float] | None = None
-) -> Iterator[Callable[[Any], None]]:
-    """Yield a callback that shows the progress with which it is called.
+def shown(line: Callable[[Any], str], console: Console) -> Iterator[Callable[[Any], None]]:
+    """Yield a callback that shows the progress with which it is called, beside the phase of `begin_phase`.
 
-    `line` returns the progress as one line of text, which a terminal changes and erases at the end; otherwise
-    one is printed every two seconds, the first at once. A notebook shows a bar instead: `share` returns the
-    share of the work that is done, 0 to 1.
+    `line` returns the progress as one line of text; its attributes `share` and `seconds_left` are the share
+    of the work that is done, 0 to 1, and the seconds that the rest will take. A terminal has a line that
+    changes and is erased at the end, and a notebook a bar. Otherwise a line is printed every two seconds, and
+    the first of a phase at once.
     """
+    writing: AbstractContextManager[Callable[[str, float], Any]]
     if _in_notebook():
-        with _notebook_bar(line, share) as show:
-            yield _every(_LIVE, show)
+        writing, interval = _notebook_bar(), _LIVE
     elif console.is_terminal:
-        with Live(Text("starting"), console=console, auto_refresh=False, transient=True) as live:
-
-            def update(progress: Any) -> None:
-                text = Text(printable(line(progress)), no_wrap=True, overflow="ellipsis")
-                live.update(text, refresh=True)
-
-            yield _every(_LIVE, update)
+        writing, interval = _live_line(console), _LIVE
     else:
-        yield _every(_LOG, lambda progress: console.print(Text(printable(line(progress))), soft_wrap=True))
+        writing, interval = nullcontext(lambda text, _: console.print(Text(text), soft_wrap=True)), _LOG
+    with writing as write, _Display(line, write, interval) as display:
+        token = _DISPLAY.set(display)
+        try:
+            yield display.show
+        finally:
+            _DISPLAY.reset(token)
+
+
+class _Display:
+    """The phase and the last progress, written by a thread also while no progress comes."""
+
+    def __init__(
+        self, line: Callable[[Any], str], write: Callable[[str, float], Any], interval: float
+    ) -> None:
+        self._line, self._write, self._interval = line, write, interval
+        self._phase, self._progress, self._share = "", None, 0.0
+        self._since = time.monotonic()  # when the phase began, or its last progress came
+        self._due = self._since + interval
+        self._lock, self._over = threading.RLock(), threading.Event()
+        self._thread = threading.Thread(target=self._keep_writing, daemon=True)
+
+    def __enter__(self) -> _Display:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def begin(self, phase: str) -> None:
+        with self._lock:
+            self._phase, self._progress, self._since = phase, None, time.monotonic()
+
+    def show(self, progress: Any) -> None:
+        with self._lock:
+            is_first = self._progress is None
+            self._progress, self._share, self._since = progress, progress.share, time.monotonic()
+            self._write_if_due(at_once=is_first)
+
+    def _keep_writing(self) -> None:
+        while not self._over.wait(_LIVE):
+            with self._lock:
+                self._write_if_due()
+
+    def _write_if_due(self, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if (text := self._text(now - self._since)) and (at_once or now >= self._due):
+            self._write(printable(text), self._share)
+            self._due = now + self._interval
+
+    def _text(self, seconds: float) -> str:
+        """Return the line, `seconds` after the phase began or its last progress came."""
+        if self._progress is None:
+            return f"{self._phase}, {duration(seconds)}" if seconds >= 1.0 else self._phase
+        done = f"{self._share:.1%}" if self._share < 0.01 else f"{self._share:.0%}"
+        left = self._progress.seconds_left - seconds
+        done += f", {duration(max(left, 0.0))} left" if math.isfinite(left) else ""
+        return f"{self._phase} {done}: {self._line(self._progress)}".lstrip()
 
 
 @contextmanager
@@ -89,7 +159,7 @@ def search_shown(verbose: bool, callback: SearchCallback | None) -> Iterator[Sea
     if not verbose:
         yield callback
         return
-    with shown(search_line, Console(highlight=False), lambda progress: progress.share) as show:
+    with shown(search_line, Console(highlight=False)) as show:
 
         def both(progress: SearchProgress) -> bool | None:
             show(progress)
@@ -127,18 +197,11 @@ def search_line(progress: SearchProgress) -> str:
     )
 
 
-def _every(seconds: float, show: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return a callback that passes its first call to `show`, and later ones at most every `seconds`."""
-    due = -math.inf
-
-    def callback(progress: Any) -> None:
-        nonlocal due
-        now = time.monotonic()
-        if now >= due:
-            show(progress)
-            due = now + seconds
-
-    return callback
+def duration(seconds: float) -> str:
+    """Return a time as text in the unit that suits it, such as 45 s, 12 min or 7.9 h."""
+    if seconds < 120.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
 
 
 def _in_notebook() -> bool:
@@ -149,18 +212,18 @@ def _in_notebook() -> bool:
 
 
 @contextmanager
-def _notebook_bar(
-    line: Callable[[Any], str], share: Callable[[Any], float] | None
-) -> Iterator[Callable[[Any], None]]:
+def _live_line(console: Console) -> Iterator[Callable[[str, float], None]]:
+    with Live(Text(""), console=console, auto_refresh=False, transient=True) as live:
+        yield lambda text, _: live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+@contextmanager
+def _notebook_bar() -> Iterator[Callable[[str, float], None]]:
     from IPython.display import HTML, display
 
     handle = display(HTML(_bar("starting", 0.0)), display_id=True)
-
-    def show(progress: Any) -> None:
-        handle.update(HTML(_bar(line(progress), 0.0 if share is None else share(progress))))
-
     try:
-        yield show
+        yield lambda text, share: handle.update(HTML(_bar(text, share)))
     finally:
         handle.update(HTML(""))
 

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,7 @@ from dgsr.expressions.programs.library import Library
 from dgsr.finishing import finish
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
+from dgsr.reporting.progress import begin_phase
 from dgsr.search.evolution import CompiledEvolution, EvolutionConfig, random_population
 
 if TYPE_CHECKING:
@@ -35,19 +36,15 @@ _loaded: set[bool] = set()
 _PATIENCE = 60.0
 
 
-def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None = None) -> None:
-    """Compile all kernels of a fit with or without constants, or load their machine code where it is cached.
-
-    `announce` receives one line of text when compiling begins, about how long it may take.
-    """
+def compile_kernels(has_constants: bool) -> None:
+    """Compile all kernels of a fit with or without constants, or load their machine code from the cache."""
     if has_constants in _loaded:
         return
     place, kind = folder(), "constants" if has_constants else "exact"
     # The file with the names of a fit's kernels, written when all are compiled.
     names = None if place is None else place / f"{kind}-{name_of_processor()}.json"
     if names is None or not _load(names):
-        if announce is not None:
-            announce("compiling for this processor, once after an installation: 10 to 40 seconds")
+        begin_phase("compiling for this processor, once after an installation, which takes 10 to 40 s")
         with _second_process(has_constants):
             _run_sampler(has_constants)
         # This search loads the kernels that the other process has compiled, and compiles all others.
