@@ -18,6 +18,7 @@ import typer
 import dgsr
 from dgsr.cli import bench, fit, models, pretrain, saved, symmetries
 from dgsr.cli.errors import FAILED
+from dgsr.cli.options import GroupedCommand
 from dgsr.cli.output import drop_unprinted, print_error, print_line
 
 app = typer.Typer(
@@ -36,7 +37,7 @@ _COMMANDS = (
     pretrain.pretrain,
 )
 for command in _COMMANDS:
-    app.command()(command)
+    app.command(cls=GroupedCommand, epilog=fit.EXAMPLES if command is fit.fit else None)(command)
 
 
 def main() -> None:

@@ -15,6 +15,10 @@ import typer
 import dgsr
 from dgsr.cli.errors import input_errors, interrupted_code, run_outputs, sigterm_interrupts
 from dgsr.cli.options import (
+    DATA,
+    FORMULAS,
+    OUTPUT,
+    SEARCH,
     AllOption,
     ColumnsOption,
     DataArgument,
@@ -29,6 +33,15 @@ from dgsr.reporting.progress import search_line
 if TYPE_CHECKING:
     from dgsr.cli.tabular import Table
     from dgsr.estimator.regressor import DGSRRegressor
+
+
+#: The end of the help; \b keeps its lines from being filled.
+EXAMPLES = """\b
+Examples, for a table with the columns y, a, b and others:
+  dgsr fit data.csv --target y --max-time 60
+  dgsr fit data.csv --target y --columns a --columns b --test-size 0.25
+  dgsr fit data.csv --target y --units table --save y.dgsr --report y.html
+"""
 
 
 def _whole_number(text: str | int) -> int:
@@ -46,7 +59,7 @@ def fit(
     data: DataArgument,
     target: Annotated[
         str,
-        typer.Option(
+        DATA(
             help="Column to predict; the others are inputs, but for that of --weights, unless --columns "
             "names some."
         ),
@@ -54,47 +67,47 @@ def fit(
     columns: ColumnsOption = None,
     weights: Annotated[
         str | None,
-        typer.Option(help="Column with the weights of the rows; whole numbers without a point are counts."),
+        DATA(help="Column with the weights of the rows; whole numbers without a point are counts."),
     ] = None,
     decimal: DecimalMark = None,
     thousands: ThousandsMark = None,
     library: Annotated[
         str,
-        typer.Option(
+        FORMULAS(
             help="Operators that formulas may have: physics, koza, koza-const or synth; auto is physics."
         ),
     ] = "auto",
     generator: Annotated[
         str,
-        typer.Option(
+        SEARCH(
             help="Neural network that proposes formulas: a name that dgsr models lists, or a folder; auto, "
             "untrained or none."
         ),
     ] = "auto",
     max_evaluations: Annotated[
         int,
-        typer.Option(
+        SEARCH(
             parser=_whole_number, metavar="INTEGER", help="Most equations to evaluate, such as 500000 or 1e6."
         ),
     ] = 2_000_000,
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search.")] = None,
+    max_time: Annotated[float | None, SEARCH(min=0.0, help="Most seconds of search.")] = None,
     loss: Annotated[
         str,
-        typer.Option(
+        FORMULAS(
             help="Errors that a formula is judged by: auto, squared, relative, absolute or huber, or the "
             'loss of a row as a formula, such as "log(prediction/target)**2".'
         ),
     ] = "auto",
     selection: Annotated[
         str,
-        typer.Option(
+        FORMULAS(
             help="Rule that chooses among the formulas printed: mdl (the shortest description of formula and "
             "errors), bic, score, accuracy or holdout."
         ),
     ] = "mdl",
     complexity: Annotated[
         list[str] | None,
-        typer.Option(
+        FORMULAS(
             metavar="NAME=NUMBER",
             help="Complexity of an operator or a column, such as sin=9, so that it is chosen less. May be "
             "repeated.",
@@ -102,7 +115,7 @@ def fit(
     ] = None,
     nested: Annotated[
         list[str] | None,
-        typer.Option(
+        FORMULAS(
             metavar="OUTER/INNER=NUMBER",
             help="Most times that an inner operator may occur on one path below an outer one, such as "
             "exp/log=0 or sin/sin=any. May be repeated.",
@@ -110,56 +123,57 @@ def fit(
     ] = None,
     test_size: Annotated[
         float | None,
-        typer.Option(
+        DATA(
             help="Share of the rows, such as 0.25, that is held out of the fit to test the formula on. They "
             "are drawn by --random-state, which is then 0 where none is given."
         ),
     ] = None,
     max_rows: Annotated[
         int,
-        typer.Option(
-            min=2, help="Most rows that the search looks at; the numbers in formulas are fitted on more."
-        ),
+        SEARCH(min=2, help="Most rows that the search looks at; the numbers in formulas are fitted on more."),
     ] = 200,
     random_state: Annotated[
         int | None,
-        typer.Option(
+        SEARCH(
             min=0,
             help="Seed; without --max-time, and with the same --n-jobs, the same seed gives the same result.",
         ),
     ] = None,
     initial_formula: Annotated[
         list[str] | None,
-        typer.Option(
+        FORMULAS(
             help="Formula of the columns to begin with; names that are no columns are constants. May be "
             "repeated."
         ),
     ] = None,
     units: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=UNIT", help="Unit of a column, such as v=m/s. May be repeated."),
+        DATA(
+            metavar="COLUMN=UNIT",
+            help="Unit of a column, such as v=m/s, or table for those in the table. May be repeated.",
+        ),
     ] = None,
-    y_units: Annotated[str | None, typer.Option(help="Unit of the target.")] = None,
+    y_units: Annotated[str | None, DATA(help="Unit of the target.")] = None,
     unitless_constants: Annotated[
-        bool, typer.Option("--unitless-constants", help="Constants carry no units.")
+        bool, FORMULAS("--unitless-constants", help="Constants carry no units.")
     ] = False,
     unit_penalty: Annotated[
         float | None,
-        typer.Option(min=0.0, help="What violations of units cost; without it no formula has any."),
+        FORMULAS(min=0.0, help="What violations of units cost; without it no formula has any."),
     ] = None,
     n_jobs: Annotated[
-        int | None, typer.Option(help="Searches in processes of their own; -1 is one for each core.")
+        int | None, SEARCH(help="Searches in processes of their own; -1 is one for each core.")
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="File to write the search to as it goes; the same call goes on from it."),
+        SEARCH(help="File to write the search to as it goes; the same call goes on from it."),
     ] = None,
     as_json: JsonOption = False,
     all_rows: AllOption = False,
     save: Annotated[
-        Path | None, typer.Option(help="File to keep the fit in, for dgsr show, dgsr predict and dgsr.load.")
+        Path | None, OUTPUT(help="File to keep the fit in, for dgsr show, dgsr predict and dgsr.load.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="File to write an HTML report of the fit to.")] = None,
+    report: Annotated[Path | None, OUTPUT(help="File to write an HTML report of the fit to.")] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Find formulas for one column of a table.
