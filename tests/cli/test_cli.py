@@ -479,6 +479,25 @@ def test_a_saved_fit_is_shown_and_predicts_for_other_tables(areas, write, tmp_pa
         assert float(first) == model.predict(rows, index=index)[0]
 
 
+def test_predictions_are_appended_to_the_table_whose_other_cells_stay_as_they_are(write, tmp_path):
+    saved = str(Path(__file__).parents[1] / "data" / "fit_format_1.dgsr")
+    table = '# May\nname;"a\nmass";time\n;kg;s\n"x;""y""";1,5; 0,92\n\nµ;;1\nz;3,0;0,92\n'
+    out = tmp_path / "out.csv"
+    done = run("predict", saved, write(table), "--out", str(out))
+    assert (done.exit_code, done.stdout) == (0, "")
+    written = out.read_text(encoding="utf-8").splitlines()
+    assert written[:2] == ["# May", 'name;"a']
+    assert written[2:5] == ['mass";time;predicted y', ";kg;s;", '"x;""y""";1,5; 0,92;1,5']
+    assert written[5:] == ["", "µ;;1;", "z;3,0;0,92;3,0"]
+    again = run("predict", saved, str(out), "--out", str(tmp_path / "again.csv"))
+    assert again.exit_code == 0, again.stderr
+    assert "time;predicted y;predicted y_2\n" in (tmp_path / "again.csv").read_text(encoding="utf-8")
+    for path, file in ((out, f"the table {out}"), (saved, f"the fit {saved}")):
+        refused = run("predict", saved, str(out), "--out", str(path))
+        assert refused.exit_code == 2
+        assert f"would overwrite {file}, the same file; give --out another" in refused.stderr
+
+
 def test_every_row_has_a_value_and_rows_of_empty_cells_have_nan(write):
     saved = str(Path(__file__).parents[1] / "data" / "fit_format_1.dgsr")
     table = write("a mass,time\n1.5,0.92\n,\n# no row\n\n1.5,0.92\n , \n")

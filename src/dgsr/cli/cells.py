@@ -62,7 +62,7 @@ class Cells(NamedTuple):
             If a cell is no finite number, or can be read as several numbers.
         """
         names = list(names)
-        marks, *others = self._marks_of(names)
+        marks, *others = self.marks_of(names)
         numbers = self.readings[marks][names]
         for column, row in np.argwhere((~np.isfinite(numbers) & ~self.is_missing[names]).to_numpy().T):
             is_infinite = np.isinf(numbers.iat[row, column])
@@ -80,7 +80,7 @@ class Cells(NamedTuple):
         self.notes.extend(note for name in has_code for note in _notes_on_codes(numbers[name]))
         return numbers
 
-    def _marks_of(self, names: list[str]) -> list[Marks]:
+    def marks_of(self, names: list[str]) -> list[Marks]:
         """Return the marks that read all readable columns, or else those that read the most of `names`."""
         reads = np.array([(read.notna() | self.is_missing).all() for read in self.readings.values()])
         settles = reads.any(axis=0)

@@ -9,7 +9,7 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,6 +52,17 @@ class Sheet(NamedTuple):
     separator: str
     text: pandas.DataFrame  # without spaces around cells; its index has the line on which each row ends
     notes: list[str]  # see `Table`
+    given: str  # the whole file
+    names_end: int  # the line on which the names of the columns end
+
+    def with_column(self, name: str, cells: Mapping[int, str]) -> str:
+        """Return the text of the file with a further column, whose cells are given by their lines."""
+        lines = self.given.split("\n")
+        for line, cell in {self.names_end: name, **dict.fromkeys(self.text.index, ""), **cells}.items():
+            end = io.StringIO()
+            csv.writer(end, delimiter=self.separator, lineterminator="").writerow(["", cell])
+            lines[line - 1] = lines[line - 1].rstrip(" ") + end.getvalue()
+        return "\n".join(lines)
 
 
 class _Header(NamedTuple):
@@ -101,7 +112,8 @@ def read_sheet(path: Path | str, wanted: Sequence[str], keeps_empty: bool = Fals
     is_named[unnamed] = True
     names = [column for column, keeps in zip(header.names, is_named, strict=True) if keeps]
     frame = pandas.DataFrame(cells[:, is_named], lines, names, dtype=object)
-    return Sheet(name, header.separator, frame, notes)
+    names_end = header.n_before + header.written.count("\n") + 1
+    return Sheet(name, header.separator, frame, notes, given, names_end)
 
 
 def one_line(name: str) -> str:

@@ -187,7 +187,7 @@ def fit(
 
     with sigterm_interrupts() as signals:
         with input_errors(signals=signals), warnings_as_notes(), progress(quiet, search_line) as show:
-            _check_files(data, {"--save": save, "--report": report, "--checkpoint": checkpoint})
+            check_files({"the table": data}, {"--save": save, "--report": report, "--checkpoint": checkpoint})
             table = read_table(data, target, columns or None, weights, decimal, thousands)
             target = table.target
             for note in table.notes:
@@ -258,16 +258,16 @@ def _report_options(
     }
 
 
-def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:
+def check_files(inputs: dict[str, Path], outputs: dict[str, Path | None]) -> None:
     """Raise an error unless each output can be written, and to a file of its own.
 
-    The check comes before the search, so that its result is not lost. ``data`` is the table, ``-`` for
-    standard input; `outputs` has files by their options, None where an option is not given. Raises ValueError
-    if an output is the table or another output, and OSError if one cannot be written.
+    The check comes before the search, so that its result is not lost. `inputs` has files by what they are,
+    ``-`` for standard input; `outputs` has files by their options, None where an option is not given. Raises
+    ValueError if an output is an input or another output, and OSError if one cannot be written.
     """
     from dgsr.files.writing import check_writable
 
-    taken = {"the table": Path("/dev/stdin") if str(data) == "-" else data}
+    taken = {name: Path("/dev/stdin") if str(path) == "-" else path for name, path in inputs.items()}
     for option, path in outputs.items():
         if path is None:
             continue

@@ -11,8 +11,8 @@ import typer
 
 import dgsr
 from dgsr.cli.errors import input_errors
-from dgsr.cli.fit import print_result, result_of
-from dgsr.cli.options import AllOption, DecimalMark, JsonOption, ThousandsMark
+from dgsr.cli.fit import check_files, print_result, result_of
+from dgsr.cli.options import OUTPUT, AllOption, DecimalMark, JsonOption, ThousandsMark
 from dgsr.cli.output import print_json, print_line, print_note
 
 if TYPE_CHECKING:
@@ -48,16 +48,24 @@ def predict(
     ] = None,
     decimal: DecimalMark = None,
     thousands: ThousandsMark = None,
+    out: Annotated[
+        Path | None, OUTPUT(help="File to write the table to with the values as a further column.")
+    ] = None,
 ) -> None:
-    """Print the values of the formula for every row of a table, nan where a cell is missing."""
+    """Print the values of the formula for every row of a table, nan where a cell is missing.
+
+    With --out the table is written with them instead, its other cells as they are.
+    """
     import pandas
 
     from dgsr.cli.tabular import read_columns
+    from dgsr.files.writing import write_atomically
 
     with input_errors():
+        check_files({"the table": data, "the fit": fit}, {"--out": out})
         regressor = _loaded(fit)
         chosen = None if index is None else _candidate(index, regressor.pareto_front_)
-        X, notes = read_columns(data, regressor.expression_.feature_names, decimal, thousands)
+        X, notes, with_column = read_columns(data, regressor.expression_.feature_names, decimal, thousands)
         for note in notes:
             print_note(note)
         is_whole = np.isfinite(X).all(axis=1)
@@ -67,6 +75,10 @@ def predict(
             values[is_whole] = regressor.predict(rows, index=chosen)
         if not is_whole.all():
             print_note(f"{np.sum(~is_whole):,} of {len(X):,} rows have a missing cell and no value.")
+        if out is not None:
+            text = with_column(f"predicted {regressor.target_name_}", values)
+            write_atomically(out, text.encode())
+            return
     for value in values.tolist():
         print_line(repr(value))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from dgsr.cli.cells import Cells, read_cells
 from dgsr.cli.dialect import one_line, read_sheet
 from dgsr.cli.quoting import TableError, counted, lines_text, listed, quoted
+from dgsr.expressions.exports.identifiers import fresh
 
 if TYPE_CHECKING:
     import pandas
@@ -117,14 +118,24 @@ def read_table(
 
 def read_columns(
     path: Path | str, columns: Sequence[str], decimal: str | None = None, thousands: str | None = None
-) -> tuple[np.ndarray, list[str]]:
+) -> tuple[np.ndarray, list[str], Callable[[str, np.ndarray], str]]:
     """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing, and the notes.
 
-    Rows without any value are rows, too.
+    Rows without any value are rows, too. The function that is returned as well takes the name and the values
+    of a further column, and returns the text of the file with this column; values that are NaN are empty
+    cells.
     """
     columns = [*map(one_line, columns)]
-    cells = read_cells(read_sheet(path, columns, keeps_empty=True), decimal, thousands)
-    return cells.columns(columns).to_numpy(), cells.notes
+    sheet = read_sheet(path, columns, keeps_empty=True)
+    cells = read_cells(sheet, decimal, thousands)
+    numbers, mark = cells.columns(columns), cells.marks_of(columns)[0].decimal
+
+    def with_column(name: str, values: np.ndarray) -> str:
+        texts = {line: repr(value).replace(".", mark) for line, value in zip(numbers.index, values.tolist())}
+        known = {line: text for line, text in texts.items() if text != "nan"}
+        return sheet.with_column(fresh(name, sheet.text.columns), known)
+
+    return numbers.to_numpy(), cells.notes, with_column
 
 
 def _inputs(cells: Cells, others: Sequence[str]) -> list[str]:
