@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import dgsr
@@ -67,8 +68,8 @@ def run(*arguments: str):
     ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
-    X, y, names, target, notes, weights, lines = read_table(write(content), "y")
-    assert (notes, weights) == ((), None)
+    X, y, names, target, notes, weights, lines, units = read_table(write(content), "y")
+    assert (notes, weights, units) == ((), None, {})
     written = content.removeprefix("\ufeff").splitlines()
     assert all(set("123456") & set(written[line - 1]) for line in lines)
     np.testing.assert_array_equal(X, [[1, 3], [4, 6]])
@@ -316,6 +317,9 @@ class FakeRegressor:
     def set_params(self, callback):
         return self
 
+    def predict(self, X):
+        return self.expression_(X.to_numpy())
+
     def save(self, path, target):
         self.written.append("fit")
 
@@ -356,6 +360,72 @@ def test_fit_says_on_standard_error_what_it_left_out(regressor, write):
     assert "note: 1 column without a number is left out: 'colour'." in result.stderr
     assert "note: 1 row with a missing cell is left out: line 4." in result.stderr
     assert json.loads(result.stdout)["formula"] == "width*height"
+
+
+UNITS = {"behind the names": "time [s],speed (m/s),distance (m)\n", "in a row": "t,v,d\ns,m s-1,m\n"}
+
+
+@pytest.mark.parametrize("names", UNITS.values(), ids=UNITS)
+def test_units_in_a_table_are_offered_and_taken_when_asked_for(regressor, write, names):
+    path = write(names + "1,2,2\n2,3,6\n3,5,15\n")
+    time, speed, distance = names.partition("\n")[0].split(",")
+    given = ["fit", path, "--target", distance, "--library", "koza-const"]
+    offered = run(*given)
+    assert f" of '{speed}', 'm' of '{distance}'); --units table has formulas checked" in offered.stderr
+    assert "units" not in regressor.parameters
+    taken = run(*given, "--units", "table")
+    assert f"note: Formulas are consistent with the units 's' of '{time}', 'm" in taken.stderr
+    units = regressor.parameters["units"]
+    assert (units.columns[time], units.target) == ("s", "m")
+    assert units.columns[speed] in ("m/s", "m s^-1")
+    run(*given, "--units", "table", "--units", f"{speed}=km/h", "--y-units", "km")
+    units = regressor.parameters["units"]
+    assert units.columns == {time: "s", speed: "km/h"}
+    assert units.target == "km"
+
+
+def test_units_that_nobody_knows_are_said_and_not_checked(regressor, write):
+    path = write("dose (-),level (grumps),y\n1,2,2\n2,3,6\n3,5,15\n")
+    told = run("fit", path, "--target", "y", "--units", "table").stderr
+    assert "no units that pint knows, so that they are not checked: 'grumps' of 'level (grumps)'." in told
+    assert regressor.parameters["units"].columns == {"dose (-)": ""}
+    refused = run("fit", write("a (grumps),b,y\n1,2,2\n2,3,6\n"), "--target", "y", "--units", "table")
+    assert refused.exit_code == 2
+    assert "error: --units table needs a table with units of its inputs" in refused.stderr
+
+
+def test_long_names_are_short_in_formulas_and_a_legend_has_them_whole(regressor, write):
+    path = write("total particulate mass (ug/m3),height,T [K],area\n1,2,1,2\n2,3,1,6\n3,5,2,15\n")
+    given = ["fit", path, "--target", "area"]
+    result = run(*given)
+    assert "best NMSE 0.25: tpm\n" in result.stderr
+    table, _, rest = result.stdout.partition("\ntpm = total particulate mass (ug/m3)\n\n")
+    assert table.endswith("tpm*height")
+    assert rest.startswith("area = tpm*height\n")
+    assert json.loads(run(*given, "--json").stdout)["formula"] == "`total particulate mass (ug/m3)`*height"
+
+
+def test_a_table_breaks_no_name_and_no_number_on_a_terminal():
+    formula = "1.25e-05*tpm + long_name_of_a_column*exp(-`a b`**2)/1250.75"
+    screen = io.StringIO()
+    Console(file=screen, width=22, highlight=False).print(output._Cell(formula))
+    lines = [line.rstrip() for line in screen.getvalue().splitlines()]
+    assert lines == ["1.25e-05*tpm +", "long_name_of_a_column*", "exp(-`a b`**2)/1250.75"]
+
+
+def test_the_help_of_fit_is_in_groups_and_its_examples_work_as_they_are_typed(regressor, write, monkeypatch):
+    said = run("fit", "--help").stdout
+    headings = [line for line in said.splitlines() if line.endswith(":") and not line.startswith("  ")]
+    assert headings == ["Arguments:", "Data:", "Formulas:", "Search:", "Output:", "Options:"]
+    examples = [line.split() for line in said.splitlines() if line.startswith("    dgsr fit ")]
+    assert len(examples) == 3
+    rows = "".join(f"{i * i},{3 - i},{i**3},{i}\n" for i in range(1, 9))
+    monkeypatch.chdir(Path(write("a,b,c,y\n" + rows)).parent)
+    for example in examples:
+        if "--units" in example:
+            write("a,b,c (m),y\n" + rows)
+        done = run(*example[1:])
+        assert done.exit_code == 0, done.stderr
 
 
 def test_fit_asks_for_the_meaning_of_a_mark_and_takes_the_answer(regressor, write):
@@ -464,7 +534,7 @@ def test_a_saved_fit_is_shown_and_predicts_for_other_tables(areas, write, tmp_pa
     fitted = run("fit", areas, "--target", "area", "--json", *options)
     shown = run("show", saved, "--json")
     assert json.loads(shown.stdout) == json.loads(fitted.stdout)
-    assert "\narea = lambda*`x 1`\n" in run("show", saved).stdout
+    assert "\narea = lambda*x1\n" in run("show", saved).stdout
     model = dgsr.load(saved)
     table = write("more,x 1,lambda\n1,3,2\n1,,4\n1,0.5,7\n", "others.csv")
     predicted = run("predict", saved, table)
@@ -518,7 +588,7 @@ def test_a_file_that_cannot_hold_the_fit_keeps_no_report_from_being_written(area
 
 def test_a_fit_of_an_earlier_version_is_shown_and_predicts(write):
     saved = str(Path(__file__).parents[1] / "data" / "fit_format_1.dgsr")
-    assert "\ny = `a mass`/exp(time - 0.92)\n" in run("show", saved).stdout
+    assert "am = a mass\n\ny = am/exp(time - 0.92)\n" in run("show", saved).stdout
     assert json.loads(run("show", saved, "--json").stdout)["target"] == "y"
     predicted = run("predict", saved, write("a mass,time\n1.5,0.92\n"))
     assert (predicted.stderr, float(predicted.stdout)) == ("", pytest.approx(1.5))
@@ -849,7 +919,8 @@ def test_what_a_stranger_wrote_gives_a_terminal_no_orders(regressor, write):
     assert result.exit_code == 0
     escaped = r"\x1b]0:owned\x07\x9b31m\u202e\x08 z"  # names are in one line
     assert f"area{escaped} = " in result.stdout
-    assert f"best NMSE 0.25: `a{escaped}`\n" in result.stderr
+    assert "best NMSE 0.25: a0o3z\n" in result.stderr
+    assert f"\na0o3z = a{escaped}\n" in result.stdout
     assert all(c == "\n" or c.isprintable() for c in result.output)
     found = json.loads(run("fit", data, "--target", target, "--json").stdout)
     assert found["target"] == target.replace("\n", " ")
@@ -944,14 +1015,14 @@ def test_the_target_is_no_weight(areas):
 def test_the_formula_of_a_fit_is_in_the_names_of_the_columns(areas):
     result = run("fit", areas, "--target", "area", *SMALL, "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
-    *front, empty, formula, summary = result.stdout.splitlines()
+    *front, legend, empty, formula, summary = result.stdout.splitlines()
     assert front[0].split() == ["index", "complexity", "bits", "NMSE", "leave-one-out", "formula"]
     assert [row.lstrip("> ").split()[0] for row in front[1:]] == [str(i) for i in range(len(front) - 1)]
     assert front[-1].startswith(">")
-    assert front[-1].endswith(("lambda*`x 1`", "`x 1`*lambda"))
+    assert front[-1].endswith(("lambda*x1", "x1*lambda"))
     assert not any(line.endswith(" ") for line in front)
-    assert empty == ""
-    assert formula == "area = lambda*`x 1`"
+    assert (legend, empty) == ("x1 = x 1", "")
+    assert formula == "area = lambda*x1"
     assert summary.endswith("stopped: exact fit")
 
 
@@ -1161,7 +1232,7 @@ def test_a_fit_that_is_interrupted_prints_the_best_so_far(areas, number, code):
     with subprocess.Popen(
         [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        first = process.stderr.readline()
+        first = next(line for line in iter(process.stderr.readline, "") if "evaluations, " in line)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert "evaluations, " in first

@@ -11,7 +11,7 @@ import numpy as np
 
 from dgsr.cli.dialect import SHEET_ERROR, Sheet
 from dgsr.cli.marks import ANY_NUMBER, Marks, possible_marks
-from dgsr.cli.quoting import TableError, lines_text, quoted
+from dgsr.cli.quoting import TableError, lines_text, quoted, units_text
 
 if TYPE_CHECKING:
     import pandas
@@ -52,6 +52,7 @@ class Cells(NamedTuple):
     readings: dict[Marks, pandas.DataFrame]  # float64 for each possible pair of marks, NaN where no number
     notes: list[str]  # see `Table`
     notes_on: dict[str, list[str]]  # notes on single columns
+    units: dict[str, str]  # the texts of a row of units, by the columns
 
     def columns(self, names: Sequence[str]) -> pandas.DataFrame:
         """Return the numbers of some columns, NaN where a cell is missing, and add to the notes.
@@ -130,12 +131,13 @@ class Cells(NamedTuple):
 def read_cells(sheet: Sheet, decimal: str | None, thousands: str | None) -> Cells:
     """Return the cells of a sheet with their numbers; for `decimal` and `thousands` see `possible_marks`."""
     text, notes, notes_on = sheet.text, list(sheet.notes), defaultdict(list)
+    units: dict[str, str] = {}
     plain = _each(_plain, text, object)
     kinds = _each(_kind, plain, np.int8)
     has_number, is_missing = kinds == _IS_NUMBER, kinds == _IS_MISSING
     if _begins_with_units(text, has_number, is_missing):
-        units = ", ".join(f"{quoted(unit)} of {quoted(name)}" for name, unit in text.iloc[0].items() if unit)
-        notes.append(f"Line {text.index[0]} is taken for units: {units}. The fit has those of --units alone.")
+        units = {name: unit for name, unit in text.iloc[0].items() if unit}
+        notes.append(f"Line {text.index[0]} is taken for units: {units_text(units)}.")
         frames = (text, plain, has_number, is_missing)
         text, plain, has_number, is_missing = (frame.iloc[1:].copy() for frame in frames)
     for name in text.columns[(plain != text).any()]:
@@ -154,7 +156,7 @@ def read_cells(sheet: Sheet, decimal: str | None, thousands: str | None) -> Cell
         marks: type(plain)(marks.numbers(plain.to_numpy()), plain.index, plain.columns)
         for marks in possible_marks(known, sheet.separator, decimal, thousands)
     }
-    return Cells(sheet.path, text, plain, has_number, is_missing, readings, notes, notes_on)
+    return Cells(sheet.path, text, plain, has_number, is_missing, readings, notes, notes_on, units)
 
 
 def _each(function: Callable[[str], Any], cells: pandas.DataFrame, dtype: Any) -> pandas.DataFrame:

@@ -6,6 +6,8 @@ import math
 import os
 import shlex
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +30,7 @@ from dgsr.cli.options import (
     ThousandsMark,
 )
 from dgsr.cli.output import print_json, print_line, print_note, print_table, progress, warnings_as_notes
-from dgsr.reporting.progress import search_line
+from dgsr.reporting.progress import SearchProgress, search_line
 
 if TYPE_CHECKING:
     from dgsr.cli.tabular import Table
@@ -182,18 +184,20 @@ def fit(
     prints the best so far.
     """
     from dgsr.cli.held_out import score_of, split
-    from dgsr.cli.rules import rules_of, units_of
+    from dgsr.cli.rules import TABLE, known_units, rules_of, units_of
     from dgsr.cli.tabular import read_table
 
     with sigterm_interrupts() as signals:
-        with input_errors(signals=signals), warnings_as_notes(), progress(quiet, search_line) as show:
+        with input_errors(signals=signals), warnings_as_notes(), progress(quiet, _search_line) as show:
             check_files({"the table": data}, {"--save": save, "--report": report, "--checkpoint": checkpoint})
             table = read_table(data, target, columns or None, weights, decimal, thousands)
             target = table.target
             for note in table.notes:
                 print_note(note)
             rules = rules_of(complexity, nested)
-            rules |= units_of(units, y_units, unitless_constants, unit_penalty, target)
+            known = known_units(table.units)
+            rules |= units_of(units, y_units, unitless_constants, unit_penalty, target, known)
+            _note_units(table.units, known, TABLE in (units or ()))
             held_out = None
             if test_size is not None:  # the rows and the search have one seed, by which the fit is repeated
                 random_state = random_state or 0
@@ -286,6 +290,21 @@ def _are_one_file(path: Path, other: Path) -> bool:
     return os.path.realpath(path) == os.path.realpath(other)
 
 
+def _note_units(of_table: Mapping[str, str], known: Mapping[str, str], are_used: bool) -> None:
+    """Print a note that offers the units of a table, or names those that are used and those that are not."""
+    from dgsr.cli.quoting import units_text
+
+    unknown = {name: unit for name, unit in of_table.items() if name not in known}
+    if are_used and unknown:
+        print_note(
+            f"These are no units that pint knows, so that they are not checked: {units_text(unknown)}."
+        )
+    if known and are_used:
+        print_note(f"Formulas are consistent with the units {units_text(known)}.")
+    elif known:
+        print_note(f"The table has units ({units_text(known)}); --units table has formulas checked by them.")
+
+
 def _note_bad_fit(regressor: DGSRRegressor) -> None:
     """Print a note if no formula has an NMSE below 1, with what may help."""
     from dgsr.pareto import LEAST_GAIN
@@ -343,6 +362,12 @@ def _test_line(test: dict[str, Any]) -> str:
     return f"on {test['n_rows']:,} rows held out before the fit, drawn by the seed {test['seed']}: {found}"
 
 
+def _search_line(progress: SearchProgress) -> str:
+    from dgsr.cli.names import with_short_names
+
+    return search_line(replace(progress, best_expression=with_short_names(progress.best_expression)))
+
+
 def _shown(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.3g}"
 
@@ -354,9 +379,10 @@ def _finite(value: float) -> float | None:
 
 def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: bool) -> None:
     """Print the front of a fit and its formula as text, of a long front the rows about the chosen one."""
+    from dgsr.cli.names import legend, short_names, with_short_names
     from dgsr.reporting.facts import rivals_text, window
 
-    front = regressor.pareto_front_
+    front, names = regressor.pareto_front_, short_names(regressor.expression_.feature_names)
     has_units = any(candidate.units for candidate in front)
     rows = []
     for index, (row, candidate) in enumerate(zip(result["pareto_front"], front, strict=True)):
@@ -367,7 +393,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
             "bits": f"{row['description_length']:.1f}",
             "NMSE": _shown(row["nmse"]),
             "leave-one-out": _shown(row["leave_one_out"]),
-            "formula": candidate.expression.shortened().text,
+            "formula": with_short_names(candidate.expression.shortened()).text,
         }
         rows.append(cells | ({"constants": candidate.units_text()} if has_units else {}))
     chosen = next(index for index, row in enumerate(result["pareto_front"]) if row["chosen"])
@@ -375,14 +401,16 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
     print_table(rows[first:last])
     if last - first < len(rows):
         print_line(f"formulas {first} to {last - 1} of {len(rows)}; --all prints the others, too")
+    for line in legend([front[i].expression for i in {*range(first, last), *result["rivals"]}]):
+        print_line(line)
     print_line()
-    print_line(f"{result['target']} = {result['formula']}")
+    print_line(f"{result['target']} = {with_short_names(regressor.expression_).text}")
     if result["constants"]:
         print_line(f"constants, with standard errors: {result['constants']}")
     for form in result["common_forms"]:
-        print_line(f"in {form['column']} it has a form known as: {form['name']}")
-    if rivals := rivals_text(regressor):
-        print_line(f"of another form, and within 3 bits of it: {rivals}")
+        print_line(f"in {names.get(form['column'], form['column'])} it has a form known as: {form['name']}")
+    if rivals := [f"formula {i}, {rows[i]['formula']}" for i in result["rivals"]]:
+        print_line(f"of another form, and within 3 bits of it: {'; '.join(rivals)}")
     if result["loss"] == "relative":
         print_line("errors count in proportion to the target")
     if lines := result.get("lines_left_out"):

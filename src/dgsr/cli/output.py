@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -12,12 +13,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from dgsr.reporting.numbers import cell
 from dgsr.reporting.progress import begin_phase, printable, shown
+
+# A part of a formula that is not broken, with the space behind it: a name, a number or a sign.
+_PART = re.compile(r"(?:`(?:[^`\\]|\\.)*`|\d[\d.]*(?:e[+-]?\d+)?|\w+|\*\*|.) ?", re.DOTALL)
 
 # The console of both notes and progress, so that a note does not break a live line of progress.
 _STDERR = Console(stderr=True, highlight=False)
@@ -38,9 +44,15 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in rows[0] if rows else ():
         is_number = all(isinstance(row[name], int | float) for row in rows)
-        table.add_column(Text(name, style="bold"), justify="right" if is_number else "left", overflow="fold")
+        is_whole = all(len(_PART.findall(cell(row[name]))) <= 1 for row in rows)
+        table.add_column(
+            Text(name, style="bold"),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_whole,
+        )
     for row in rows:
-        table.add_row(*(Text(printable(cell(value))) for value in row.values()))
+        table.add_row(*(_Cell(printable(cell(value))) for value in row.values()))
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
         return
@@ -48,6 +60,25 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
     Console(file=lines, width=10_000, highlight=False).print(table)
     for line in lines.getvalue().splitlines():
         print_line(line.rstrip())  # without the spaces that fill the last column
+
+
+class _Cell:
+    """A text that is broken into lines between the names, numbers and signs of a formula alone."""
+
+    def __init__(self, text: str) -> None:
+        self._parts: list[str] = _PART.findall(text)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        widths = [*map(cell_len, self._parts), 0]
+        return Measurement(max(widths), sum(widths)).with_maximum(options.max_width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        lines = [""]
+        for part in self._parts:
+            if lines[-1] and cell_len(lines[-1] + part.rstrip()) > options.max_width:
+                lines.append("")
+            lines[-1] += part
+        yield Text("\n".join(map(str.rstrip, lines)))
 
 
 def _print(text: str) -> None:

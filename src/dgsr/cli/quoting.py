@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 # Most names that a message lists.
 _MOST_NAMES = 30
@@ -35,3 +35,8 @@ def lines_text(lines: Sequence[int], most: int = 5) -> str:
     named = ", ".join(map(str, lines[:most]))
     more = f" and {len(lines) - most:,} more" if len(lines) > most else ""
     return f"{'line' if len(lines) == 1 else 'lines'} {named}{more}"
+
+
+def units_text(units: Mapping[str, str]) -> str:
+    """Return units and their columns in words."""
+    return ", ".join(f"{quoted(unit)} of {quoted(name)}" for name, unit in units.items())

@@ -5,6 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+#: What --units is given for the units that stand in the table.
+TABLE = "table"
+
+
+def known_units(units: Mapping[str, str]) -> dict[str, str]:
+    """Return those units of columns that pint knows, or all where it is not installed."""
+    from dgsr.expressions.programs.units import Units
+
+    def is_known(unit: str) -> bool:
+        try:
+            Units.of({"x": unit}, None, ["x"])
+        except ImportError:
+            return True
+        except ValueError:
+            return False
+        return True
+
+    return {name: unit for name, unit in units.items() if is_known(unit)}
+
 
 def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> dict[str, Any]:
     """Return the settings `complexity` and `nested`, those that are given.
@@ -36,15 +55,28 @@ def units_of(
     unitless_constants: bool,
     unit_penalty: float | None,
     target: str,
+    of_table: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the settings of the estimator that units are given by; none without units.
 
-    `units` are texts such as ``"v=m/s"``; ``"v="`` has no dimension. `target` is the name of the target,
-    whose unit is `y_units`. ValueError if a text has another form, if a column occurs twice or is the target,
-    or if another option is given without units of columns.
+    `units` are texts such as ``"v=m/s"``; ``"v="`` has no dimension, and ``"table"`` stands for the units
+    `of_table`, with which the others take precedence. `target` is the name of the target, whose unit is
+    `y_units`. ValueError if a text has another form, if a column occurs twice or is the target, if the table
+    has no units, or if another option is given without units of columns.
     """
+    written: dict[str, str] = {}
+    if units and TABLE in units:
+        units = [text for text in units if text != TABLE]
+        written = dict(of_table)
+        of_target = written.pop(target, None)
+        y_units = of_target if y_units is None else y_units
+        if not written:
+            raise ValueError(
+                f"--units {TABLE} needs a table with units of its inputs, in a row below the names or behind "
+                "them, as in speed (m/s); this one has none that are known. Write --units COLUMN=UNIT."
+            )
     options = {"y_units": y_units, "unitless_constants": unitless_constants, "unit_penalty": unit_penalty}
-    if not units:
+    if not (units or written):
         for name, value in options.items():
             if value is not None and value is not False:
                 option = f"--{name.replace('_', '-')}"
@@ -53,7 +85,7 @@ def units_of(
                 )
         return {}
     found: dict[str, str] = {}
-    for text in units:
+    for text in units or ():
         column, equals, unit = text.rpartition("=")
         if not (equals and column):
             raise ValueError(f"--units {text!r} must be COLUMN=UNIT, such as v=m/s.")
@@ -61,7 +93,7 @@ def units_of(
             raise ValueError(f"--units {text!r} is for the target; give its unit by --y-units {unit!r}.")
         _check_new(column, found, "--units")
         found[column] = unit
-    return {"units": found, **options}
+    return {"units": written | found, **options}
 
 
 def _check_new(name: str, known: Mapping[str, Any], option: str) -> None:

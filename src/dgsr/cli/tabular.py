@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dgsr.cli.cells import Cells, read_cells
 from dgsr.cli.dialect import one_line, read_sheet
+from dgsr.cli.names import unit_of, without_unit
 from dgsr.cli.quoting import TableError, counted, lines_text, listed, quoted
 from dgsr.expressions.exports.identifiers import fresh
 
@@ -32,6 +33,7 @@ class Table(NamedTuple):
     notes: tuple[str, ...] = ()  # sentences on what was left out, or read in a way that may surprise
     weights: np.ndarray | None = None  # (n_samples,) int64 if all consist of digits, otherwise float64
     lines: np.ndarray | None = None  # (n_samples,): the lines of the file on which the rows end
+    units: Mapping[str, str] = {}  # those in a row below the names or behind them, of inputs and target
 
     @property
     def inputs(self) -> pandas.DataFrame:
@@ -113,6 +115,7 @@ def read_table(
         tuple(cells.notes),
         None if weights is None else values[:, n + 1].astype(np.int64 if are_counts else np.float64),
         rows.index.to_numpy(),
+        _units(cells, [*columns, target]),
     )
 
 
@@ -136,6 +139,12 @@ def read_columns(
         return sheet.with_column(fresh(name, sheet.text.columns), known)
 
     return numbers.to_numpy(), cells.notes, with_column
+
+
+def _units(cells: Cells, names: Sequence[str]) -> dict[str, str]:
+    """Return the units in a row below the names, or else behind them."""
+    found = {name: cells.units.get(name, without_unit(name)[1]) for name in names}
+    return {name: unit_of(unit) for name, unit in found.items() if unit is not None}
 
 
 def _inputs(cells: Cells, others: Sequence[str]) -> list[str]:

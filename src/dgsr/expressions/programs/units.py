@@ -30,7 +30,8 @@ _NAME = re.compile(r"°?[^\W\d]\w*")
 # Texts with another meaning in pint: picohenry, petahenry, picohour, decibarn, decibiot, picopint, decipint,
 # dry pint, exacoulomb and exavolt.
 _MEANT_OTHERWISE = ("pH", "PH", "ph", "db", "dBi", "ppt", "dpt", "dpi", "EC", "EV")
-_TEXT = re.compile(rf"\s*(?:{_TERM}(?:{_JOIN}{_TERM})*)?\s*")
+#: The grammar of the text of a unit.
+UNIT_TEXT = re.compile(rf"\s*(?:{_TERM}(?:{_JOIN}{_TERM})*)?\s*")
 
 # Symbols of pint's base units in the customary order; other dimensions are shown by their names.
 _SYMBOLS = {
@@ -204,7 +205,7 @@ def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
         return None
     text = str(given)  # a unit of pint may be given, too
     mend = "write it as in 'kg*m^2/s^2' or 'J/(mol K)', and '' where there is no dimension"
-    if len(text) > _MOST_CHARACTERS or not _TEXT.fullmatch(text):
+    if len(text) > _MOST_CHARACTERS or not UNIT_TEXT.fullmatch(text):
         raise ValueError(f"{place}={text[:_MOST_CHARACTERS]!r} is no unit; {mend}.")
     try:
         import pint
