@@ -639,6 +639,15 @@ def test_what_no_saved_fit_can_do_is_one_line_of_error(areas, saved_areas, write
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_a_report_is_written_under_a_phase_of_its_own(regressor, data, tmp_path, monkeypatch):
+    begun, page = [], tmp_path / "page.html"
+    monkeypatch.setattr(output, "begin_phase", begun.append)
+    run("fit", data, "--target", "area", "--report", str(page))
+    assert begun == ["starting", f"writing {page}"]
+    run("fit", data, "--target", "area", "--report", str(page), "--quiet")
+    assert len(begun) == 2
+
+
 def test_quiet_fit_shows_no_progress(regressor, data):
     assert "evaluations" not in run("fit", data, "--target", "area", "--quiet").stderr
 

@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -229,11 +229,17 @@ def fit(
                 outputs.append(partial(regressor.save, save, target=target))
             if report is not None:
                 options = _report_options(table, held_out, regressor, random_state)
-                outputs.append(partial(regressor.report, report, table.inputs, table.y, **options))
+                write = partial(regressor.report, report, table.inputs, table.y, **options)
+                outputs.append(partial(_in_phase, f"writing {report}", quiet, write))
             with warnings_as_notes():
                 run_outputs(outputs)
     if result["stop_reason"] == "interrupted" or interrupts.n:
         raise typer.Exit(interrupted_code(signals))
+
+
+def _in_phase(phase: str, quiet: bool, act: Callable[[], None]) -> None:
+    with progress(quiet, phase=phase):
+        act()
 
 
 def _report_options(

@@ -128,11 +128,13 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 @contextmanager
-def progress(quiet: bool, line: Callable[[Any], str]) -> Iterator[Callable[[Any], None] | None]:
-    """Yield a callback that shows progress, or None if `quiet`."""
+def progress(
+    quiet: bool, line: Callable[[Any], str] = str, phase: str = "starting"
+) -> Iterator[Callable[[Any], None] | None]:
+    """Yield a callback that shows progress, or None if `quiet`; `phase` is the first."""
     if quiet:
         yield None
         return
     with shown(line, _STDERR) as show:
-        begin_phase("starting")
+        begin_phase(phase)
         yield show

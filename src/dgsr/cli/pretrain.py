@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +45,7 @@ def pretrain(
     with (
         input_errors(f"interrupted; the same command goes on from the last state saved in {out}"),
         warnings_as_notes(),
-        progress(quiet, _line) as show,
+        progress(quiet or os.environ.get("RANK", "0") != "0", _line) as show,  # one process of torchrun's
     ):
         from dgsr.pretraining import pretrain as run
 

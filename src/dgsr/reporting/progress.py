@@ -124,18 +124,19 @@ class _Display:
 
     def show(self, progress: Any) -> None:
         with self._lock:
-            is_first = self._progress is None
+            if self._progress is None:
+                self._due = -math.inf
             self._progress, self._share, self._since = progress, progress.share, time.monotonic()
-            self._write_if_due(at_once=is_first)
+            self._write_if_due()
 
     def _keep_writing(self) -> None:
         while not self._over.wait(_LIVE):
             with self._lock:
                 self._write_if_due()
 
-    def _write_if_due(self, at_once: bool = False) -> None:
+    def _write_if_due(self) -> None:
         now = time.monotonic()
-        if (text := self._text(now - self._since)) and (at_once or now >= self._due):
+        if now >= self._due and (text := self._text(now - self._since)):
             self._write(printable(text), self._share)
             self._due = now + self._interval
 
@@ -168,11 +169,6 @@ def search_shown(verbose: bool, callback: SearchCallback | None) -> Iterator[Sea
         yield both
 
 
-def print_line(line: str) -> None:
-    """Print a line on standard output without colours or wrapping."""
-    Console(highlight=False).print(Text(line), soft_wrap=True)
-
-
 def print_result(estimator: Any) -> None:
     """Print a line on the result of a `DGSRRegressor` with one target."""
     loss = min(candidate.loss for candidate in estimator.pareto_front_)
@@ -180,7 +176,7 @@ def print_result(estimator: Any) -> None:
         f"{estimator.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {estimator.stop_reason_}; "
         f"chosen: {estimator.expression_}"
     )
-    print_line(printable(line))
+    Console(highlight=False).print(Text(printable(line)), soft_wrap=True)
 
 
 def printable(text: str) -> str:

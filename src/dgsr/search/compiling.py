@@ -44,7 +44,7 @@ def compile_kernels(has_constants: bool) -> None:
     # The file with the names of a fit's kernels, written when all are compiled.
     names = None if place is None else place / f"{kind}-{name_of_processor()}.json"
     if names is None or not _load(names):
-        begin_phase("compiling for this processor, once after an installation, which takes 10 to 40 s")
+        begin_phase("compiling, once after an installation (10 to 40 s)")
         with _second_process(has_constants):
             _run_sampler(has_constants)
         # This search loads the kernels that the other process has compiled, and compiles all others.
