@@ -87,6 +87,7 @@ def name(path: Path) -> str:
 
 # Pages of several fits of thousands of evaluations, or of fits with operators that are compiled first.
 SLOW = (
+    "tuning.md",
     "scaling_out.md",
     "budgets.md",
     "common_forms.md",

@@ -386,7 +386,7 @@ def _finite(value: float) -> float | None:
 def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: bool) -> None:
     """Print the front of a fit and its formula as text, of a long front the rows about the chosen one."""
     from dgsr.cli.names import legend, short_names, with_short_names
-    from dgsr.reporting.facts import rivals_text, window
+    from dgsr.reporting.facts import window
 
     front, names = regressor.pareto_front_, short_names(regressor.expression_.feature_names)
     has_units = any(candidate.units for candidate in front)
