@@ -104,9 +104,10 @@ def test_a_fit_names_its_phases_and_they_end_with_finishing(monkeypatch):
     begun = []
     monkeypatch.setattr(progress._Display, "begin", lambda self, phase: begun.append(phase))
     fit(verbose=1, library="koza-const", max_evaluations=300, loss="squared")
-    assert begun == ["searching", "finishing", "extending", "finishing"]
+    assert list(dict.fromkeys(begun)) == ["searching", "finishing", "extending"]
+    assert begun[-1] == "finishing"
     fit(library="koza-const", max_evaluations=300)
-    assert len(begun) == 4
+    assert begun.count("searching") == 1
 
 
 def test_the_seconds_left_follow_from_the_share_of_the_budget():
