@@ -111,7 +111,6 @@ def _finished(
     fitted = rows.fitted._replace(columns=coordinates.from_origins(rows.fitted.columns))
 
     finished, of_search = list[Expression](), archive.population()
-    begin_phase("extending")
     for further in begun.search.at_the_end(rows.measured, is_over):
         begin_phase("finishing")
         found = Population.concatenate([of_search, further])
