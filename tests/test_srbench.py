@@ -25,6 +25,7 @@ from sympy.parsing.sympy_parser import parse_expr
 
 from dgsr.cli.tabular import read_table
 from dgsr.expressions import Expression, get_library
+from dgsr.pareto import Candidate, ParetoFront
 from dgsr.problems import load_problem
 
 pytestmark = pytest.mark.search
@@ -89,7 +90,7 @@ def with_formula(submission, text, names):
         X, X.to_numpy() @ np.arange(1.0, len(names) + 1)
     )
     expression = Expression.from_text(text, get_library("physics", len(names)), variables)
-    est.expression_ = expression.with_feature_names(names)
+    est.pareto_front_ = ParetoFront([Candidate(1, 0.0, expression.with_feature_names(names))], chosen=0)
     return est, X
 
 

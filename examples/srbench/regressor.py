@@ -135,12 +135,8 @@ def complexity(est: DGSRRegressor | sympy.Basic) -> int:
 
 def get_population(est: DGSRRegressor) -> list[DGSRRegressor]:
     """Return an estimator for each formula of the Pareto front, the simplest first."""
-    population = []
-    for candidate in est.pareto_front_[-_LARGEST_POPULATION:]:
-        member = copy.copy(est)
-        member.expression_ = candidate.expression
-        population.append(member)
-    return population
+    n = len(est.pareto_front_)
+    return [copy.copy(est).choose(i) for i in range(max(0, n - _LARGEST_POPULATION), n)]
 
 
 def get_best_solution(est: DGSRRegressor) -> DGSRRegressor:

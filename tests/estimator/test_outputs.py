@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,6 +112,13 @@ def test_an_interrupt_ends_the_search_of_one_output_and_the_next_begins():
     assert {warning.filename for warning in caught} == {__file__}
     interrupted = [str(warning.message) for warning in caught if "interrupted" in str(warning.message)]
     assert [message[-14:] for message in interrupted] == ["column 0 of y.", "column 1 of y."]
+
+
+def test_another_candidate_of_every_output_is_chosen(noisy):
+    model = copy.deepcopy(noisy).choose(0)
+    assert model.expression_ == [front[0].expression for front in noisy.pareto_front_]
+    assert [front.chosen for front in model.pareto_front_] == [0, 0]
+    assert model.sympy_expr_ == [one.sympy for one in model.expression_]
 
 
 def test_another_candidate_and_deviations_are_those_of_every_output():

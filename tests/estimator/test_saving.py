@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 import dgsr
 from dgsr.estimator.saving import FORMAT_VERSION
-from dgsr.expressions import Expression, Library, get_library
+from dgsr.expressions import Library, get_library
 from dgsr.files.container import TEXT, packed
 from dgsr.pareto import ParetoFront
 from searches import flat_regressor
@@ -275,13 +275,6 @@ def test_every_part_of_a_file_is_checked_before_anything_is_built(damageable, ch
     changed(damageable, change)
     with pytest.raises(ValueError, match="damaged"):
         dgsr.load(damageable)
-
-
-def test_a_formula_that_is_not_on_the_front_is_refused(tmp_path):
-    model = fitted()
-    model.expression_ = Expression.from_text("x1 + 77.7", model.library_)
-    with pytest.raises(ValueError, match="expression_ is not on pareto_front_"):
-        model.save(tmp_path / "model")
 
 
 def test_parameters_that_became_invalid_are_refused_before_the_file_is_written(tmp_path):

@@ -186,6 +186,20 @@ def test_another_candidate_predicts_by_its_number(fitted):
     np.testing.assert_array_equal(fitted.predict(X, index="mdl"), fitted.predict(X))
 
 
+def test_another_candidate_is_chosen_by_its_number_or_a_rule_and_never_by_assignment(fitted):
+    model, front = copy.copy(fitted), fitted.pareto_front_
+    with pytest.raises(AttributeError, match=r"cannot be assigned; choose\(3\)"):
+        model.expression_ = front[0].expression
+    for index, number in ((0, 0), (-2, len(front) - 2), ("accuracy", len(front) - 1)):
+        assert model.choose(index) is model
+        assert model.expression_ == front[number].expression
+        np.testing.assert_array_equal(model.predict(X), fitted.predict(X, index=number))
+        assert f"\n>{number:>3} " in str(model.pareto_front_)
+    with pytest.raises(ValueError, match="index=99 is no candidate"):
+        model.choose(99)
+    assert fitted.pareto_front_ is front  # a copy leaves the original as it was
+
+
 @pytest.mark.parametrize("rule", ["mdl", "bic", "score", "accuracy"])
 def test_a_rule_chooses_what_it_would_have_chosen_in_the_fit(rule, fitted):
     np.testing.assert_array_equal(fitted.predict(X, index=rule), quick(selection=rule).fit(X, Y).predict(X))

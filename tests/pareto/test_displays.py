@@ -165,7 +165,7 @@ def test_without_matplotlib_the_error_says_what_to_install(fitted, monkeypatch, 
 
 
 def test_a_formula_that_is_not_on_the_front_is_refused(fitted, constant):
-    with pytest.raises(ValueError, match="not on pareto_front_"):
+    with pytest.raises(ValueError, match="not on the front"):
         fitted.pareto_front_.index_of(constant.expression_)
 
 

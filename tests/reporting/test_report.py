@@ -73,9 +73,9 @@ def with_front(fit, texts, losses, X=None, y=None):
     ]
     named = [expression.with_feature_names(names) for expression in expressions]
     estimator.pareto_front_ = ParetoFront(
-        [Candidate(i + 1, loss, e) for i, (loss, e) in enumerate(zip(losses, named))]
+        [Candidate(i + 1, loss, e) for i, (loss, e) in enumerate(zip(losses, named))],
+        chosen=len(named) - 1,
     )
-    estimator.expression_ = named[-1]
     return Fit(estimator, fit.X if X is None else X, fit.y if y is None else y)
 
 

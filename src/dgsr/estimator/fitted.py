@@ -19,7 +19,7 @@ from dgsr.data import check_numbers
 from dgsr.estimator import saving
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
-from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
+from dgsr.pareto import SELECTIONS, ParetoFront
 
 if TYPE_CHECKING:
     import sympy
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Attributes that are lists if `y` has several columns, with an entry for each column.
 _OF_EACH_OUTPUT = (
-    *("expression_", "pareto_front_", "loss_", "outliers_", "n_evaluations_", "n_examined_"),
+    *("pareto_front_", "loss_", "outliers_", "n_evaluations_", "n_examined_"),
     *("history_", "stop_reason_", "generator_"),
 )
 
@@ -37,7 +37,6 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     """The methods of a regressor after its fit."""
 
     # The types are for a fit of one output.
-    expression_: Expression
     pareto_front_: ParetoFront
     loss_: str
     outliers_: np.ndarray  # set by `fit`, not by `dgsr.load`
@@ -133,26 +132,54 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _predicted(self, X: np.ndarray, index: int | str | None, return_std: bool) -> Any:
-        expression = self.expression_ if index is None else self._candidate(index).expression
+        candidate = self.pareto_front_[self._number(index)]
+        expression, uncertainty = candidate.expression, candidate.uncertainty
         if not return_std:
             return expression(X)
-        uncertainty = self.pareto_front_.candidate_of(expression).uncertainty
         if uncertainty is None:
             raise ValueError(
                 "return_std=True needs the uncertainties, without which this fit was saved; fit again."
             )
         return expression(X), uncertainty.of_predictions(expression, X, self.loss_ == "relative")
 
-    def _candidate(self, index: int | str) -> Candidate:
+    def _number(self, index: int | str | None) -> int:
+        """Return the number of a candidate from its number or a rule, that of the chosen one for None."""
         front = self.pareto_front_
         if isinstance(index, str):
-            return front[front.select(index)]
+            return front.select(index)
+        index = front.chosen if index is None else index
         if not isinstance(index, Integral) or not -len(front) <= index < len(front):
             raise ValueError(
                 f"index={index!r} is no candidate; give a number from 0 to {len(front) - 1}, or the name of "
                 f"a rule: {', '.join(SELECTIONS)}."
             )
-        return front[int(index)]
+        return int(index) % len(front)
+
+    def choose(self, index: int | str) -> Self:
+        """Make another candidate the one that predicts, and that `expression_` and `save` give.
+
+        Parameters
+        ----------
+        index : int or str
+            Its number in `pareto_front_`, or the name of a rule that chooses it (see `selection`). With
+            several outputs it holds for each.
+
+        Returns
+        -------
+        DGSRRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If there is no such candidate or rule.
+        """
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            self._take_outputs([one.choose(index) for one in self.estimators_])
+        else:
+            self.pareto_front_ = self.pareto_front_.with_chosen(self._number(index))
+        return self
 
     def with_feature_names(self, feature_names: Sequence[str]) -> Self:
         """Return a copy of the fitted estimator whose formulas have other names of the features.
@@ -169,16 +196,15 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             If there are too few or too many names, or a name occurs twice.
         """
         check_is_fitted(self)
+        feature_names = [*feature_names]
         other = copy.copy(self)
         other.__dict__.update(self.__dict__)  # with the rows of the fit, which a copy omits like a pickle
         if hasattr(self, "estimators_"):
             other._take_outputs([one.with_feature_names(feature_names) for one in self.estimators_])
-            named = other.estimators_[0].expression_
         else:
             other.pareto_front_ = self.pareto_front_.with_feature_names(feature_names)
-            named = other.expression_ = self.expression_.with_feature_names(feature_names)
         if hasattr(self, "feature_names_in_"):
-            other.feature_names_in_ = np.array(named.feature_names, dtype=object)
+            other.feature_names_in_ = np.array(feature_names, dtype=object)
         return other
 
     @np.errstate(all="ignore")
@@ -265,7 +291,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     def __str__(self) -> str:
         """Return the formula of every output, one on a line; before a fit the parameters."""
-        if not hasattr(self, "expression_"):
+        if not hasattr(self, "pareto_front_"):
             return repr(self)
         formulas = self.expression_ if isinstance(self.expression_, list) else [self.expression_]
         return "\n".join(map(str, formulas))
@@ -278,13 +304,13 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """Return the typeset formula and front of every output, or the empty string before a fit."""
         if hasattr(self, "estimators_"):
             return "".join(one._formulas_html() for one in self.estimators_)
-        if not hasattr(self, "expression_"):
+        if not hasattr(self, "pareto_front_"):
             return ""
         front = self.pareto_front_
         return (
             f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
             f"<details open><summary>{len(front)} candidates</summary>"
-            f"{front.to_html(front.index_of(self.expression_))}</details>"
+            f"{front.to_html()}</details>"
         )
 
     def _sk_visual_block_(self) -> Any:
@@ -300,6 +326,20 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             names=type(self).__name__,
             name_details=repr(self),
             name_caption="; ".join(formula.shortened().text for formula in formulas) or None,
+        )
+
+    @property
+    def expression_(self) -> Expression:
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            return [one.expression_ for one in self.estimators_]  # type: ignore[return-value]
+        return self.pareto_front_[self._number(None)].expression
+
+    @expression_.setter
+    def expression_(self, value: Any) -> None:
+        raise AttributeError(
+            "expression_ is the chosen formula of pareto_front_ and cannot be assigned; choose(3) makes "
+            "candidate 3 the chosen one, and predict(X, index=3) evaluates it."
         )
 
     @property
@@ -337,7 +377,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "expression_")
+        return hasattr(self, "pareto_front_")
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)

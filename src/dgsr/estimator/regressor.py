@@ -134,7 +134,7 @@ class DGSRRegressor(FittedRegressor):
     Attributes
     ----------
     expression_ : Expression
-        The chosen formula.
+        The chosen formula, which cannot be assigned; `choose` makes it another one.
     sympy_expr_ : sympy.Expr
         The chosen formula in sympy, over symbols named as the features.
     pareto_front_ : ParetoFront
@@ -376,7 +376,6 @@ class DGSRRegressor(FittedRegressor):
     def _take(self, searches: FitDriver, outcome: Outcome, data: _Rows) -> None:
         """Set the attributes of the fit."""
         self.pareto_front_ = outcome.front
-        self.expression_ = outcome.chosen.expression
         self.loss_ = outcome.loss if isinstance(outcome.loss, str) else "callable"
         self.outliers_ = np.zeros(0, dtype=np.int64)
         if self.loss_ == WITHOUT_OUTLIERS:
@@ -398,7 +397,6 @@ class DGSRRegressor(FittedRegressor):
         warn_caller(f"y is {value:g} in every row; the formula is that number.")
         names = self._feature_names()
         self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, settings["tolerance"])
-        self.expression_ = self.pareto_front_[0].expression
         self.n_evaluations_, self.n_examined_, self.history_ = 0, 0, []
         self.outliers_ = np.zeros(0, dtype=np.int64)
         self.loss_, self.stop_reason_, self.generator_ = "squared", "constant target", "none"

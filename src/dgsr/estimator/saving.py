@@ -76,7 +76,7 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
         "programs": [[e.library.tokens[t].name for t in e.tokens] for e in expressions],
         "names": [list(expression.feature_names) for expression in expressions],
         "units": [list(candidate.units) for candidate in front],
-        "chosen": front.index_of(regressor.expression_),
+        "chosen": front.chosen,
         "feature_names_in": None if columns is None else [str(name) for name in columns],
         "target": str(target),
         "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
@@ -162,7 +162,6 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     if not 0 <= chosen < len(candidates):
         raise ValueError(f"chosen is {chosen}")
     regressor.pareto_front_ = ParetoFront(candidates, n_samples, tolerance, held_out, n_left_off, chosen)
-    regressor.expression_ = candidates[chosen].expression
     if header.get("feature_names_in") is not None:
         names = _names(header["feature_names_in"], regressor.n_features_in_)
         regressor.feature_names_in_ = np.array(names, dtype=object)

@@ -111,7 +111,7 @@ class ParetoFrontDisplay:
         """
         check_one_output(estimator)
         front = estimator.pareto_front_
-        return cls.from_front(front, chosen=front.index_of(estimator.expression_), ax=ax)
+        return cls.from_front(front, chosen=front.chosen, ax=ax)
 
     @classmethod
     def from_front(

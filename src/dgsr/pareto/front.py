@@ -181,6 +181,10 @@ class ParetoFront(Sequence[Candidate]):
         named = [c._replace(expression=c.expression.with_feature_names(feature_names)) for c in self]
         return self._with(named, self.held_out, self.chosen)
 
+    def with_chosen(self, index: int) -> ParetoFront:
+        """Return the same front with another candidate marked as the chosen one."""
+        return self._with(self._candidates, self.held_out, index)
+
     def to_latex(self) -> str:
         """Return a LaTeX table of the candidates, the chosen one between two rules."""
         rows = [
@@ -233,7 +237,7 @@ class ParetoFront(Sequence[Candidate]):
         for i, candidate in enumerate(self):
             if candidate.expression == expression:
                 return i
-        raise ValueError("expression_ is not on pareto_front_; set it to the expression of a candidate.")
+        raise ValueError("The expression is not on the front; give that of a candidate.")
 
     def candidate_of(self, expression: Expression) -> Candidate:
         """Return the candidate with this formula; ValueError if it is not on the front."""
