@@ -314,7 +314,7 @@ BAD_WEIGHTS = {
     "all zero": (np.zeros(40), "is 0 in every row; give some row a weight above 0|at least one non-zero"),
     "negative": (np.linspace(-1, 1, 40), "[Nn]egative values"),
     "too few": (np.ones(39), r"sample_weight.shape == \(39,\), expected \(40,\)"),
-    "nan": (np.full(40, np.nan), "sample_weight contains NaN"),
+    "nan": (np.full(40, np.nan), r"sample_weight has no value \(NaN\) in 40 of 40 rows"),
 }
 
 
@@ -858,10 +858,10 @@ def changed(array, value):
 
 
 BAD_DATA = {
-    "nan in X": (lambda X, y: (changed(X, np.nan), y), "X contains NaN"),
-    "nan in y": (lambda X, y: (X, changed(y, np.nan)), "y contains NaN"),
-    "inf in X": (lambda X, y: (changed(X, np.inf), y), "X contains infinity"),
-    "inf in y": (lambda X, y: (X, changed(y, np.inf)), "y contains infinity"),
+    "nan in X": (lambda X, y: (changed(X, np.nan), y), r"X has no value \(NaN\) in 1 of"),
+    "nan in y": (lambda X, y: (X, changed(y, np.nan)), r"y has no value \(NaN\) in 1 of"),
+    "inf in X": (lambda X, y: (changed(X, np.inf), y), r"X has an infinite value \(inf\) in 1 of"),
+    "inf in y": (lambda X, y: (X, changed(y, np.inf)), r"y has an infinite value \(inf\) in 1 of"),
     "text in X": (lambda X, y: (changed(X, "red"), y), "Column 0 of X has text, such as 'red'; leave it out"),
     "text in y": (lambda X, y: (X, changed(y, "red")), "y has text, such as 'red'; give numbers"),
     "complex X": (lambda X, y: (changed(X, 1j), y), "Complex data not supported"),

@@ -135,7 +135,10 @@ NO_NUMBERS = {
         TABLE.assign(month=pd.period_range("2020-01", periods=len(X), freq="M")),
         r"Column 'month' of X has dates .* such as 2020-01; make dates of them, t.dt.to_timestamp\(\), and",
     ),
-    "missing": (TABLE.astype(object).replace(X[3, 1], pd.NA), "Column 'age' of X has no value in some row; "),
+    "missing": (
+        TABLE.astype(object).replace(X[3, 1], pd.NA),
+        r"Column 'age' of X has no value \(NaN\) in 1 of",
+    ),
     "dates in polars": (polars.DataFrame({"day": DAYS.to_numpy()}), "Column 'day' of X has dates"),
 }
 
@@ -162,6 +165,21 @@ def test_text_and_dates_are_refused_by_the_name_of_their_column(table, message):
 def test_targets_that_are_no_numbers_are_refused_by_name(target, message):
     with pytest.raises(ValueError, match=message):
         small().fit(X, target)
+
+
+def test_missing_and_infinite_values_are_told_with_their_columns_rows_and_the_mend(fitted):
+    table = TABLE.copy()
+    table.iloc[5:, 1] = np.nan
+    message = (
+        f"X has no value (NaN) in {len(X) - 5} of {len(X)} rows of column 'age' (counted from 0: 5, 6, 7, 8, "
+        "9, 10, 11, 12, ...). Leave these rows out, or fill in the cells with scikit-learn's SimpleImputer."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        small().fit(table, Y)
+    with pytest.raises(ValueError, match=r"^X has an infinite value \(inf\) in 1 .* columns 0, 1 .* 2\)\. "):
+        fitted.predict(np.where(np.arange(len(X)) == 2, np.inf, X.T).T)
+    with pytest.raises(ValueError, match=r"^y has no value .* rows \(counted from 0: 3\)\. Leave .* out\.$"):
+        small().fit(X, np.where(np.arange(len(X)) == 3, np.nan, Y))
 
 
 def test_a_prediction_for_text_names_the_column():

@@ -22,6 +22,8 @@ from dgsr.data.rows import are_counts
 _MANY_TIMES = 10
 # Fewest rows in which a column 1, 2, 3, ... counts as the index of the rows, and not as levels such as doses.
 _FEWEST_NUMBERED = 8
+# Most rows, or columns, that a message names.
+_MOST_NAMED = 8
 # Kinds of the dtypes of numbers.
 _NUMBERS = "biufc"
 # Types of dates, times and spans of time.
@@ -44,14 +46,18 @@ def checked(
     check_numbers(y, "y")
     if sample_weight is not None and np.ndim(np.asarray(sample_weight, dtype=object)) > 0:
         check_numbers(sample_weight, "sample_weight")
-    for_X = {"dtype": np.float64, "ensure_min_samples": 2}
-    for_y = {"dtype": np.float64, "ensure_2d": False}
+    for_X = {"dtype": np.float64, "ensure_min_samples": 2, "ensure_all_finite": False}
+    for_y = {"dtype": np.float64, "ensure_2d": False, "ensure_all_finite": False}
     X, y = validate_data(estimator, X, y, validate_separately=(for_X, for_y))
     check_consistent_length(X, y)
+    check_finite(X, "X", getattr(estimator, "feature_names_in_", ()))
+    check_finite(y, "y")
     if y.ndim != 2 or y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     if sample_weight is not None:
         given = np.asarray(sample_weight)
+        if given.ndim == 1 and given.dtype.kind == "f":
+            check_finite(given, "sample_weight")
         sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         if not sample_weight.any():
             raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
@@ -69,8 +75,8 @@ def checked(
 def check_numbers(table: Any, name: str) -> None:
     """Raise ValueError if `table` is no table, or has cells that are no numbers or exceed a float.
 
-    The message calls the table by `name`, and names the column. scikit-learn's validation finds all other
-    cells that are no numbers.
+    The message calls the table by `name`, and names the column. Missing and infinite numbers are left to
+    `check_finite`.
     """
     has_shape = bool(getattr(table, "shape", ()))  # some sparse matrices are mappings, but have a shape
     if isinstance(table, Set | Mapping | Iterator | Number) and not has_shape:
@@ -86,7 +92,10 @@ def check_numbers(table: Any, name: str) -> None:
             mend = mend if name == "X" else "give numbers, which a formula can be fitted to."
             raise ValueError(f"{where} has text, such as {cell[:40]!r}; {mend}")
         if type(cell).__name__ == _MISSING:
-            raise ValueError(f"{where} has no value in some row; leave such rows out, or fill them in.")
+            is_missing = [
+                type(one).__name__ == _MISSING or one is None or one != one for one in np.asarray(column)
+            ]
+            check_finite(np.where(is_missing, np.nan, 0.0), where)
         if cell is not None and not isinstance(cell, _TIMES) and type(cell).__name__ != _PERIOD:
             raise ValueError(
                 f"{where} has {repr(cell)[:40]}..., which is beyond a float; rescale the numbers."
@@ -97,6 +106,27 @@ def check_numbers(table: Any, name: str) -> None:
                 f"{where} has dates or times, such as {cell}; make {dates}numbers of them, such as days: "
                 "(t - t.min()) / np.timedelta64(1, 'D')."
             )
+
+
+def check_finite(values: np.ndarray, name: str, labels: Sequence[Any] = ()) -> None:
+    """Raise ValueError if cells of a table or column are missing or infinite; the message says where."""
+    cells = values.reshape(len(values), -1)
+    for are_bad, what in ((np.isnan(cells), "no value (NaN)"), (np.isinf(cells), "an infinite value (inf)")):
+        if not are_bad.any():
+            continue
+        rows, columns = (np.flatnonzero(are_bad.any(axis=axis)) for axis in (1, 0))
+        named = first_of([repr(labels[i]) if len(labels) else i for i in columns.tolist()])
+        of_columns = f" of column{'s' * (len(columns) > 1)} {named}" if values.ndim > 1 else ""
+        fill = ", or fill in the cells with scikit-learn's SimpleImputer" if name.endswith("X") else ""
+        raise ValueError(
+            f"{name} has {what} in {len(rows)} of {len(cells)} rows{of_columns} (counted from 0: "
+            f"{first_of(rows)}). Leave these rows out{fill}."
+        )
+
+
+def first_of(items: Sequence[Any] | np.ndarray) -> str:
+    """Return the first few of some items as a list for a message."""
+    return ", ".join(map(str, items[:_MOST_NAMED])) + ", ..." * (len(items) > _MOST_NAMED)
 
 
 def _columns(table: Any, name: str) -> Iterator[tuple[Any, Any]]:

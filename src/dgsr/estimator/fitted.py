@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from dgsr.data import check_numbers
+from dgsr.data import check_finite, check_numbers
 from dgsr.estimator import saving
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
@@ -92,7 +92,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_numbers(X, "X")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
+        check_finite(X, "X", getattr(self, "feature_names_in_", ()))
         if not hasattr(self, "estimators_"):
             return self._predicted(X, index, return_std)
         of_each = [one._predicted(X, index, return_std) for one in self.estimators_]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from dgsr.constants.scaling import check_can_scale
-from dgsr.data import check_spread, checked, data_warnings
+from dgsr.data import check_spread, checked, data_warnings, first_of
 from dgsr.estimator import saving
 from dgsr.estimator.fitted import FittedRegressor
 from dgsr.estimator.parameters import RULES, Units, explaining_old_names, flat
@@ -38,8 +38,6 @@ from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import SearchCallback, print_result, search_shown
 from dgsr.reporting.warning import warn_caller, warnings_wait
 
-# Most outliers whose rows a warning names.
-_MOST_NAMED = 8
 # Inputs, targets and weights of the rows.
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
@@ -363,10 +361,10 @@ class DGSRRegressor(FittedRegressor):
                 if searches.outcome is not None:
                     self._take(searches, searches.outcome, data)
         if n := len(self.outliers_):
-            named = ", ".join(map(str, self.outliers_[:_MOST_NAMED])) + ", ..." * (n > _MOST_NAMED)
             warn_caller(
-                f"loss='auto' left out {n} of {len(data[1])} rows (counted from 0: {named}), which lie far "
-                "from what fits the others. Look at them; loss='squared' fits all rows."
+                f"loss='auto' left out {n} of {len(data[1])} rows (counted from 0: "
+                f"{first_of(self.outliers_)}), which lie far from what fits the others. Look at them; "
+                "loss='squared' fits all rows."
             )
         if self.stop_reason_ == "interrupted":
             warn_caller("The search was interrupted; the best formulas so far are kept.")
