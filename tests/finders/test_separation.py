@@ -134,11 +134,13 @@ def test_noise_alone_and_what_the_rows_do_not_show_are_not_said_to_separate():
 def test_statements_name_the_columns_of_every_function():
     X = table(120, 3, low=0.5, high=4.0)
     y = X[:, 0] / (1.7 + X[:, 0]) * (X[:, 1] + np.exp(X[:, 2]) * X[:, 1] ** 2)
-    assert find_symmetries(X, y, ["S", "p", "T"], "rate") == [
-        "rate is a function of S, times a function of p and T"
-    ]
+    (symmetry,) = find_symmetries(X, y, ["S", "p", "T"], "rate")
+    assert str(symmetry) == "rate is a function of S, times a function of p and T"
+    assert (symmetry.kind, symmetry.groups) == ("product", (("S",), ("p", "T")))
     y = np.exp(X[:, 0]) + np.log(X[:, 1]) - 1.0 / (1.0 + X[:, 2])
-    assert find_symmetries(X, y) == ["y is a function of x1, plus a function of x2, plus a function of x3"]
+    (symmetry,) = find_symmetries(X, y)
+    assert str(symmetry) == "y is a function of x1, plus a function of x2, plus a function of x3"
+    assert symmetry.kind == "sum"
 
 
 # --- the search for the parts ---------------------------------------------------------------------

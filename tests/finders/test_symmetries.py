@@ -27,6 +27,10 @@ from searches import flat_regressor
 pytestmark = pytest.mark.search
 
 
+def sentences(*arguments):
+    return [str(symmetry) for symmetry in find_symmetries(*arguments)]
+
+
 def table(n_rows, n_columns, seed=0, low=1.0, high=3.0):
     return np.random.default_rng(seed).uniform(low, high, (n_rows, n_columns))
 
@@ -106,19 +110,19 @@ def test_the_first_reduction_has_the_factor_and_the_combinations_of_a_law(law, f
 
 def test_a_statement_names_factor_combinations_and_target():
     X = table(60, 3)
-    statements = find_symmetries(
-        pd.DataFrame(X, columns=["m", "s", "t"]), X[:, 0] * np.exp(X[:, 1] - X[:, 2])
-    )
-    assert statements == ["y/m depends on s - t alone"]
+    named = pd.DataFrame(X, columns=["m", "s", "t"])
+    (symmetry,) = find_symmetries(named, X[:, 0] * np.exp(X[:, 1] - X[:, 2]))
+    assert str(symmetry) == repr(symmetry) == "y/m depends on s - t alone"
+    assert (symmetry.kind, symmetry.target, symmetry.groups) == ("combinations", "y/m", (("s - t",),))
     force = pd.Series(np.sin(X[:, 0]) + X[:, 1] ** 2 * X[:, 0], name="force")
-    assert find_symmetries(X, force) == ["force depends on x1 and x2 alone"]
+    assert sentences(X, force) == ["force depends on x1 and x2 alone"]
 
 
 def test_names_may_be_those_of_other_columns_and_of_the_target():
     X = table(60, 3)
     y = X[:, 0] * np.exp(X[:, 1] - X[:, 2])
-    assert find_symmetries(X, y, ["y", "s", "t"]) == ["y/y depends on s - t alone"]
-    assert find_symmetries(X, y, ["a", "a", "x1"], "a") == ["a/a depends on a - x1 alone"]
+    assert sentences(X, y, ["y", "s", "t"]) == ["y/y depends on s - t alone"]
+    assert sentences(X, y, ["a", "a", "x1"], "a") == ["a/a depends on a - x1 alone"]
 
 
 def test_an_exact_symmetry_holds_for_the_values_of_the_table():
@@ -140,18 +144,18 @@ def test_an_exact_symmetry_holds_for_the_values_of_the_table():
 
 def test_where_there_is_no_symmetry_none_is_found():
     X = table(150, 3)
-    assert find_symmetries(X, np.random.default_rng(0).normal(size=150)) == []
-    assert find_symmetries(X, np.sin(X[:, 0]) + X[:, 1] ** (0.5 * X[:, 0]) + np.exp(-X[:, 2]) * X[:, 0]) == []
-    assert find_symmetries(X, np.sin(X[:, 0]) * X[:, 1] + np.exp(X[:, 2] - 2 * X[:, 0]) * X[:, 1] ** 2) == []
-    assert find_symmetries(X[:10], X[:10, 0] * X[:10, 1]) == []  # too few rows
-    assert find_symmetries(X[:, :1], X[:, 0] ** 2) == []  # too few columns
-    assert find_symmetries(table(150, 13), X[:, 0] ** 2) == []  # too many
+    assert sentences(X, np.random.default_rng(0).normal(size=150)) == []
+    assert sentences(X, np.sin(X[:, 0]) + X[:, 1] ** (0.5 * X[:, 0]) + np.exp(-X[:, 2]) * X[:, 0]) == []
+    assert sentences(X, np.sin(X[:, 0]) * X[:, 1] + np.exp(X[:, 2] - 2 * X[:, 0]) * X[:, 1] ** 2) == []
+    assert sentences(X[:10], X[:10, 0] * X[:10, 1]) == []  # too few rows
+    assert sentences(X[:, :1], X[:, 0] ** 2) == []  # too few columns
+    assert sentences(table(150, 13), X[:, 0] ** 2) == []  # too many
 
 
 def test_the_columns_of_a_grid_are_no_copies_of_one_another():
     X = np.array(list(itertools.product(np.linspace(1.0, 3.0, 20), repeat=4)))
     y = X[:, 0] ** 2 * np.sin(2.0 * X[:, 3]) + X[:, 1]
-    assert find_symmetries(X, y) == [
+    assert sentences(X, y) == [
         "y depends on x1, x2 and x4 alone",
         "y is a function of x1 and x4, plus a function of x2",
     ]
@@ -159,16 +163,16 @@ def test_the_columns_of_a_grid_are_no_copies_of_one_another():
 
 def test_a_column_that_does_not_count_goes():
     X = table(120, 3)
-    assert find_symmetries(X, np.exp(X[:, 0]) + np.log(X[:, 1]) * X[:, 0]) == ["y depends on x1 and x2 alone"]
+    assert sentences(X, np.exp(X[:, 0]) + np.log(X[:, 1]) * X[:, 0]) == ["y depends on x1 and x2 alone"]
 
 
 def test_constant_columns_copies_and_values_of_any_size_are_no_error():
     X = table(100, 3)
     y = X[:, 0] * np.exp(X[:, 1] - X[:, 2])
     said = ["y/x1 depends on x2 - x3 alone"]
-    assert find_symmetries(np.column_stack([X, np.ones(100), X[:, 1]]), y) == said
-    assert find_symmetries(np.repeat(X[:20], 5, axis=0), np.repeat(y[:20], 5)) == said
-    assert find_symmetries(X - 2.0, (X[:, 0] - 2.0) * np.exp(X[:, 1] - X[:, 2])) == said
+    assert sentences(np.column_stack([X, np.ones(100), X[:, 1]]), y) == said
+    assert sentences(np.repeat(X[:20], 5, axis=0), np.repeat(y[:20], 5)) == said
+    assert sentences(X - 2.0, (X[:, 0] - 2.0) * np.exp(X[:, 1] - X[:, 2])) == said
     for size in (1e-200, 1e200):
         find_symmetries(size * X, y)
         find_symmetries(X, size * y)

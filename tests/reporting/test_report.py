@@ -359,7 +359,7 @@ def test_the_page_has_the_symmetries_of_rows_that_have_a_weight(odd, tmp_path):
     X = pd.DataFrame(X, columns=ODD_NAMES)
     shown = Elements(Fit(odd.estimator, X, y).page(tmp_path, sample_weight=weights, target="<b>")).texts
     (statement,) = find_symmetries(X[weights > 0], y[weights > 0], target_name="<b>")
-    assert shown["symmetries"] == statement
+    assert shown["symmetries"] == str(statement)
     assert "symmetries" not in Elements(Fit(odd.estimator, X, y).page(tmp_path)).texts
 
 

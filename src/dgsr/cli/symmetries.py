@@ -33,7 +33,8 @@ def symmetries(
         table = read_table(data, target, columns or None, decimal=decimal, thousands=thousands)
         for note in table.notes:
             print_note(note)
-        statements = find_symmetries(table.X, table.y, table.feature_names, table.target)
+        found = find_symmetries(table.X, table.y, table.feature_names, table.target)
+    statements = [str(symmetry) for symmetry in found]
     if as_json:
         print_json(statements)
         return

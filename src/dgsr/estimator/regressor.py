@@ -403,7 +403,7 @@ class DGSRRegressor(FittedRegressor):
 
     def _symmetries_of(self, X: np.ndarray, y: np.ndarray, target: str) -> list[str]:
         """Return the symmetries of rows as texts, for the report, which cannot import finders."""
-        return find_symmetries(X, y, self._feature_names(), target)
+        return [str(found) for found in find_symmetries(X, y, self._feature_names(), target)]
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         """Return the generator for this fit, and set `generator_` to its name."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from dgsr.finders.fewer_columns.gaussian_process import fit_surrogate
 from dgsr.finders.fewer_columns.products import Parts, fit_product, nearest_product
-from dgsr.finders.fewer_columns.tables import Reduction, listed
+from dgsr.finders.fewer_columns.tables import Reduction, Symmetry
 from dgsr.finders.fewer_columns.views import NEGLIGIBLE, SMALL, TIMES_LARGE, View
 from dgsr.finders.finder import Deadline, never
 
@@ -53,11 +53,11 @@ class Separation:
     constant: float
     error: float
 
-    def statement(self, names: Mapping[str, str]) -> str:
-        """Return the separation as a statement about the target, with the names of `Reduction.written`."""
-        whole, columns = self.reduction.written(names)
-        functions = [f"a function of {listed([columns[i] for i in group])}" for group in self.groups]
-        return f"{whole} is " + (", times " if self.is_product else ", plus ").join(functions)
+    def symmetry(self, names: Mapping[str, str]) -> Symmetry:
+        """Return what the table shows, with names as in `Reduction.symmetry`."""
+        whole = self.reduction.symmetry(names)
+        groups = tuple(tuple(whole.groups[0][i] for i in group) for group in self.groups)
+        return Symmetry("product" if self.is_product else "sum", whole.target, groups)
 
 
 def separation_of(reduction: Reduction, rows: np.ndarray, is_over: Deadline = never) -> Separation | None:

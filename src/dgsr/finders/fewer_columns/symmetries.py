@@ -25,7 +25,15 @@ from threadpoolctl import threadpool_limits
 
 from dgsr.data import redundant_columns
 from dgsr.finders.fewer_columns.separation import Separation, separation_of
-from dgsr.finders.fewer_columns.tables import TARGET, Reduction, scaled, whole_table, with_sum, without
+from dgsr.finders.fewer_columns.tables import (
+    TARGET,
+    Reduction,
+    Symmetry,
+    scaled,
+    whole_table,
+    with_sum,
+    without,
+)
 from dgsr.finders.fewer_columns.views import NEGLIGIBLE, SMALL, TIMES_LARGE, Logarithms, View
 from dgsr.finders.finder import Deadline, never
 
@@ -67,7 +75,7 @@ _LEAST_DIVISOR = 1e-6
 
 def find_symmetries(
     X: Any, y: Any, feature_names: Sequence[str] | None = None, target_name: str | None = None
-) -> list[str]:
+) -> list[Symmetry]:
     """Find combinations of columns on which a target depends, its factors, and whether it separates.
 
     The only assumption is that the formula is smooth; no units are needed. This takes half a second for 200
@@ -86,10 +94,11 @@ def find_symmetries(
 
     Returns
     -------
-    list of str
-        At most two statements such as ``"y/(G*m1*m2) depends on x2 - x1 and y2 - y1 alone"``, the second of
-        fewer columns; then one such as ``"y is a function of x1, times a function of x2 and x3"`` if the
-        remaining function separates. All statements hold within the error of the rows.
+    list of Symmetry
+        At most two that are printed as ``y/(G*m1*m2) depends on x2 - x1 and y2 - y1 alone``, the second of
+        fewer columns; then one such as ``y is a function of x1, times a function of x2 and x3`` if the
+        remaining function separates. All hold within the error of the rows. Their fields are `kind`, `target`
+        and `groups`.
 
     Raises
     ------
@@ -100,8 +109,11 @@ def find_symmetries(
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(1, 3, (100, 4))
-    >>> find_symmetries(X, X[:, 0] * np.exp(-X[:, 1] * X[:, 2] / X[:, 3]))
-    ['y/x1 depends on x4/(x3*x2) alone']
+    >>> (found,) = find_symmetries(X, X[:, 0] * np.exp(-X[:, 1] * X[:, 2] / X[:, 3]))
+    >>> print(found)
+    y/x1 depends on x4/(x3*x2) alone
+    >>> found.groups
+    (('x4/(x3*x2)',),)
     """
     names = getattr(X, "columns", None) if feature_names is None else feature_names
     target = getattr(y, "name", None) if target_name is None else target_name
@@ -121,8 +133,7 @@ def find_symmetries(
         found = reductions_of(*table)
         separation = smallest_separation(*table, found)
     shown = {TARGET: target, **{f"x{i + 1}": name for i, name in enumerate(names)}}
-    statements = [reduction.statement(shown) for reduction in found]
-    return statements if separation is None else [*statements, separation.statement(shown)]
+    return [each.symmetry(shown) for each in (*found, separation) if each is not None]
 
 
 def columns_looked_at(X: np.ndarray) -> list[int]:

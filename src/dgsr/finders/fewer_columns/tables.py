@@ -18,6 +18,31 @@ TARGET = "y"
 Monomial = Mapping[Tree, Fraction]
 
 
+@dataclass(frozen=True, repr=False)
+class Symmetry:
+    """What rows show about the target of a table; it is printed as a sentence.
+
+    Parameters
+    ----------
+    kind : {"combinations", "sum", "product"}
+        Whether the target is one function of combinations of columns, or a sum or product of functions.
+    target : str
+        The target, divided by its factors: ``"y/(G*m1*m2)"``.
+    groups : tuple of tuple of str
+        The combinations of columns that each of the functions has as its arguments.
+    """
+
+    kind: str
+    target: str
+    groups: tuple[tuple[str, ...], ...]
+
+    def __repr__(self) -> str:
+        if self.kind == "combinations":
+            return f"{self.target} depends on {listed(self.groups[0])} alone"
+        functions = [f"a function of {listed(group)}" for group in self.groups]
+        return f"{self.target} is " + (", times " if self.kind == "product" else ", plus ").join(functions)
+
+
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """A table of fewer columns, and the translation of its formulas to the old columns."""
@@ -28,17 +53,12 @@ class Reduction:
     y: np.ndarray  # (n_rows,), the new target
     is_exact: bool = False  # whether the smooth function through the rows has a negligible noise
 
-    def statement(self, names: Mapping[str, str]) -> str:
-        """Return the reduction as a statement about the target, with the names of `written`."""
-        whole, columns = self.written(names)
-        return f"{whole} depends on {listed(columns)} alone"
-
-    def written(self, names: Mapping[str, str]) -> tuple[str, list[str]]:
-        """Return the new target and the new columns as texts, with names for `TARGET` and the old columns."""
+    def symmetry(self, names: Mapping[str, str]) -> Symmetry:
+        """Return what the table shows, with names for `TARGET` and the old columns."""
         whole = product({TARGET: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
         trees = [whole, *map(product, self.columns)]
         texts = [to_text(map_leaves(tree, lambda leaf: names.get(leaf, leaf))) for tree in trees]
-        return texts[0], texts[1:]
+        return Symmetry("combinations", texts[0], (tuple(texts[1:]),))
 
     def lifted(self, tree: Tree) -> Tree:
         """Return a formula of the old columns from a tree of the new columns x1 and so on."""
