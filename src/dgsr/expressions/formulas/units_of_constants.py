@@ -2,7 +2,8 @@
 
 Dimensions are derived up the tree of a formula from the columns, and down again from the target: the unit of
 a factor is the unit of the product divided by that of the other factor, all summands have one unit, and the
-argument of a function has none. The logarithm of the factor to base units is one more exponent.
+argument of a function has none. The powers of the units that columns and target are written in, and the
+logarithm of the factor to base units, are derived in the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _ROUNDING = 1e-6
 # Largest denominator of an exponent that is written as a fraction.
 _LARGEST_DENOMINATOR = 12
 
-# The exponents of a unit with the logarithm of its factor last, or None where the unit is not determined.
+# The exponents of a unit, the logarithm of its factor, and its powers of the units that are written; None
+# where the unit is not determined.
 _Vector = np.ndarray | None
 
 
@@ -44,18 +46,18 @@ class _Node(NamedTuple):
 
 
 def units_of_constants(expression: Expression, units: Units) -> tuple[str, ...]:
-    """Return the unit of every constant of a formula of the raw columns, in base units.
+    """Return the unit of every constant of a formula of the raw columns, made of the units of these.
 
-    The texts are such as ``m/s^2``; empty for constants without a dimension, and ``?`` where the unit is not
-    determined. Where columns or target are not in base units, the text has the value in base units, ``= 9.81
-    m/s^2``. The tuple is empty if constants have no units.
+    The texts are such as ``kJ/(mol*K)``, or in base units where that is the same and shorter; ``?`` where the
+    unit is not determined. The text of a constant without a dimension is empty, or its value in base units if
+    that differs, ``= 0.5``. The tuple is empty if constants have no units.
     """
     if units.unitless_constants:
         return ()
     derivation = _Derivation(expression, units)
     derivation.hand_down(derivation.tree, _vector(units.target))
     return tuple(
-        UNDETERMINED if unit is None else _text(value, unit, units.base)
+        UNDETERMINED if unit is None else _text(value, unit, units)
         for value, unit in zip(expression.constants.tolist(), derivation.found, strict=True)
     )
 
@@ -64,7 +66,7 @@ class _Derivation:
     """The units of the subprograms of a formula."""
 
     def __init__(self, expression: Expression, units: Units) -> None:
-        self.none = np.zeros(len(units.base) + 1)
+        self.none = np.zeros(len(units.base) + 1 + len(units.written))
         self.constants = expression.constants.tolist()
         self.found: list[_Vector] = [None] * len(self.constants)
         library, n_before = expression.library, len(self.constants)
@@ -123,7 +125,7 @@ class _Derivation:
 
 
 def _vector(unit: Unit | None) -> _Vector:
-    return None if unit is None else np.array([*unit.exponents, math.log(unit.factor)])
+    return None if unit is None else np.array([*unit.exponents, math.log(unit.factor), *unit.powers])
 
 
 def _sum(first: _Vector, second: _Vector, sign: float) -> _Vector:
@@ -131,19 +133,27 @@ def _sum(first: _Vector, second: _Vector, sign: float) -> _Vector:
     return None if first is None or second is None else first + sign * second
 
 
-def _text(value: float, unit: np.ndarray, base: Sequence[str]) -> str:
-    """Return a unit as text, with the value in base units if the unit is not made of these."""
+def _text(value: float, unit: np.ndarray, units: Units) -> str:
+    """Return a unit as text, or the value of a number without a dimension in base units."""
+    n = len(units.base)
+    exponents, log_factor, powers = unit[:n], float(unit[n]), unit[n + 1 :]
+    if abs(log_factor) <= _ROUNDING and np.abs(exponents).sum() <= np.abs(powers).sum() + _ROUNDING:
+        return _product(units.base, exponents)
+    if np.abs(exponents).max(initial=0.0) > _ROUNDING:
+        return _product(units.written, powers)
+    return f"= {value * math.exp(min(max(log_factor, -700.0), 700.0)):.6g}"
+
+
+def _product(names: Sequence[str], exponents: np.ndarray) -> str:
     above: list[str] = []
     below: list[str] = []
-    for symbol, exponent in zip(base, unit[:-1].tolist()):
+    for name, exponent in zip(names, exponents.tolist()):
         if abs(exponent) > _ROUNDING:
-            (above if exponent > 0 else below).append(symbol + _power(abs(exponent)))
+            (above if exponent > 0 else below).append(name + _power(abs(exponent)))
     text = "*".join(above) or ("1" if below else "")
-    text = "/".join([text, *below])
-    factor = math.exp(min(max(unit[-1], -700.0), 700.0))
-    if abs(factor - 1.0) <= _ROUNDING:
-        return text
-    return f"= {value * factor:.6g} {text}".rstrip()
+    if len(below) > 1:
+        return f"{text}/({'*'.join(below)})"
+    return "/".join([text, *below])
 
 
 def _power(exponent: float) -> str:

@@ -26,7 +26,7 @@ _POWER = rf"(?:\s*(?:\*\*|\^)\s*(?:{_NUMBER}|\(\s*{_NUMBER}\s*/\s*{_NUMBER}\s*\)
 _FACTOR = rf"(?:1(?![\w.])|(?:°?[^\W\d]\w*|%){_POWER})"
 _JOIN = r"(?:\s*[*/·]\s*|\s+)"
 _TERM = rf"(?:{_FACTOR}|\(\s*{_FACTOR}(?:{_JOIN}{_FACTOR})*\s*\))"
-_NAME = re.compile(r"°?[^\W\d]\w*")
+_NAME = re.compile(r"°?[^\W\d⁰¹²³⁴⁵⁶⁷⁸⁹][^\W⁰¹²³⁴⁵⁶⁷⁸⁹]*")
 # Texts with another meaning in pint: picohenry, petahenry, picohour, decibarn, decibiot, picopint, decipint,
 # dry pint, exacoulomb and exavolt.
 _MEANT_OTHERWISE = ("pH", "PH", "ph", "db", "dBi", "ppt", "dpt", "dpi", "EC", "EV")
@@ -45,6 +45,7 @@ class Unit(NamedTuple):
 
     exponents: tuple[float, ...]  # of the base units, in the same order for all units of a fit
     factor: float  # the unit in base units; the offset of a temperature is left out
+    powers: tuple[float, ...]  # of the units that are written, `Units.written`
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Units:
     target : Unit or None
     base : tuple of str
         Symbols of the base units.
+    written : tuple of str
+        The units of which the texts of columns and target consist.
     unitless_constants : bool
         Whether constants have no unit. Otherwise each may have any unit.
     penalty : float or None
@@ -68,6 +71,7 @@ class Units:
     columns: tuple[Unit | None, ...]
     target: Unit | None
     base: tuple[str, ...]
+    written: tuple[str, ...]
     unitless_constants: bool = False
     penalty: float | None = None
 
@@ -124,12 +128,20 @@ class Units:
         read.append(_read(y_units, "unit of the target"))
         found = {name for one in read if one is not None for name in one[0]}
         dimensions = [*(name for name in _SYMBOLS if name in found), *sorted(found - _SYMBOLS.keys())]
+        of_target_first = [one for one in (read[-1], *read[:-1]) if one is not None]
+        written = tuple(dict.fromkeys(name for one in of_target_first for name in one[2]))
         known: list[Unit | None] = [
-            None if one is None else Unit(tuple(one[0].get(name, 0.0) for name in dimensions), one[1])
+            None
+            if one is None
+            else Unit(
+                tuple(one[0].get(name, 0.0) for name in dimensions),
+                one[1],
+                tuple(one[2].get(name, 0.0) for name in written),
+            )
             for one in read
         ]
         base = tuple(_SYMBOLS.get(name, name.strip("[]")) for name in dimensions)
-        return cls(tuple(known[:-1]), known[-1], base, unitless_constants, penalty)
+        return cls(tuple(known[:-1]), known[-1], base, written, unitless_constants, penalty)
 
     def violations(
         self,
@@ -199,8 +211,8 @@ def check_has_order(y_units: Any) -> None:
         )
 
 
-def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
-    """Return the exponents by dimension and the factor of a unit; raise ValueError if it is not valid."""
+def _read(given: Any, place: str) -> tuple[dict[str, float], float, dict[str, float]] | None:
+    """Return exponents by dimension, factor and powers by written unit; raise ValueError if it is invalid."""
     if given is None:
         return None
     text = str(given)  # a unit of pint may be given, too
@@ -224,11 +236,14 @@ def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
         unit = registry.parse_units(text)
         dimensions = {name: float(power) for name, power in unit.dimensionality.items()}
         factor = float(registry.get_base_units(unit)[0])
+        spelt = {str(registry.parse_units(name)): name for name in _NAME.findall(text)}
+        parts: Any = pint.util.to_units_container(unit)
+        powers = {spelt.get(name, name): float(power) for name, power in parts.items()}
     except Exception as error:  # pint's errors are of many classes
         raise ValueError(f"{place}={text!r} is no unit that pint knows ({error}); {mend}.") from error
     if not (math.isfinite(factor) and factor > 0.0 and all(map(math.isfinite, dimensions.values()))):
         raise ValueError(f"{place}={text!r} is out of range; {mend}.")
-    return dimensions, factor
+    return dimensions, factor, powers
 
 
 def _is_logarithm(registry: Any, name: str) -> bool:
