@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import html
+import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,7 +13,12 @@ import pytest
 import sympy
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
+from typer.testing import CliRunner
 
+import dgsr
+from dgsr import Units
+from dgsr.cli import app
+from dgsr.files.container import TEXT, packed, unpacked
 from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay
 from searches import flat_regressor
 
@@ -150,13 +158,75 @@ def test_the_picture_has_the_formula_and_the_front_of_every_output(laws):
     assert page.count("<math") == sum(len(front) + 1 for front in laws.pareto_front_)
 
 
-@pytest.mark.parametrize("method", ["save", "report"])
-def test_what_shows_or_keeps_one_output_says_how_to_get_it(laws, tmp_path, method):
-    with pytest.raises(ValueError, match=rf"{method} is for one output .* 2; .*estimators_\[0\]\.{method}"):
-        getattr(laws, method)(tmp_path / "fit")
-    for number, one in enumerate(laws.estimators_):
-        getattr(one, method)(tmp_path / f"fit.{number}")
-        assert (tmp_path / f"fit.{number}").stat().st_size > 0
+def test_a_saved_fit_of_several_outputs_is_what_it_was(noisy, tmp_path):
+    path = tmp_path / "fit.dgsr"
+    noisy.save(path, target=["force", "power"])
+    again = dgsr.load(path)
+    assert again.target_name_ == [one.target_name_ for one in again.estimators_] == ["force", "power"]
+    assert str(again.pareto_front_) == str(noisy.pareto_front_)
+    np.testing.assert_array_equal(again.predict(X), noisy.predict(X))
+    for name in ("loss_", "n_evaluations_", "history_", "stop_reason_", "generator_", "random_state_"):
+        assert getattr(again, name) == getattr(noisy, name)
+    assert again.get_params() == noisy.get_params()
+    assert [one.max_evaluations for one in again.estimators_] == [500, 500]
+    assert list(again.feature_names_in_) == ["a", "b"]
+    again.save(path)
+    assert dgsr.load(path).target_name_ == ["y1", "y2"]
+    with pytest.raises(ValueError, match=r"target=\['force'\] has 1 names, not one for each of 2 columns"):
+        noisy.save(path, target=["force"])
+
+
+def test_the_units_of_several_outputs_are_saved(laws, tmp_path):
+    model = copy.copy(laws).set_params(units=Units({"a": "m"}, target=["m", None]))
+    model.save(tmp_path / "fit.dgsr")
+    assert dgsr.load(tmp_path / "fit.dgsr").units == model.units
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header.update(outputs=header["outputs"][:1]),
+        lambda header: header.update(outputs=[header["outputs"][0]] * 3),
+        lambda header: header.update(outputs=[header["outputs"][0], dict(header)]),
+        lambda header: header.update(outputs={}),
+        lambda header: header["outputs"][1].update(feature_names_in=["a", "c"]),
+    ],
+    ids=["one", "three", "nested", "no list", "other columns"],
+)
+def test_a_damaged_file_of_several_outputs_is_refused(laws, tmp_path, change):
+    path = tmp_path / "fit.dgsr"
+    laws.save(path)
+    texts, arrays, _ = unpacked(path, 10**9, 10**9)
+    header = json.loads(texts[TEXT])
+    change(header)
+    path.write_bytes(packed({TEXT: json.dumps(header)}, arrays))
+    with pytest.raises(ValueError, match="is damaged"):
+        dgsr.load(path)
+
+
+def test_the_command_line_says_that_a_file_is_of_several_outputs(laws, tmp_path):
+    laws.save(tmp_path / "fit.dgsr")
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "fit.dgsr")])
+    assert shown.exit_code == 2
+    assert "has formulas of 2 targets; use dgsr.load" in shown.stderr
+
+
+def test_a_report_has_the_pages_of_every_output_and_their_formulas_above(laws, tmp_path):
+    path = tmp_path / "report.html"
+    laws.report(path, target=["area", "<sum>"], title="Two laws")
+    page = path.read_text(encoding="utf-8")
+    assert "<h1>Two laws</h1>" in page
+    assert '<a href="#target-1"><code>&lt;sum&gt; = a + b</code></a>' in page
+    frames = [html.unescape(frame) for frame in re.findall('srcdoc="([^"]*)"', page)]
+    for name, one, frame in zip(["area", "<sum>"], laws.estimators_, frames, strict=True):
+        one.report(path, target=name)
+        assert frame == path.read_text(encoding="utf-8")
+    laws.report(path, X[:10], LAWS[:10])
+    page = path.read_text(encoding="utf-8")
+    assert page.count("<iframe") == 2
+    assert "A formula for y2" in page
+    with pytest.raises(ValueError, match=r"y has shape \(40,\); give a column for each of 2 targets"):
+        laws.report(path, X, LAWS[:, 0])
 
 
 @pytest.mark.parametrize("display", [ParetoFrontDisplay, SearchHistoryDisplay])
@@ -167,7 +237,7 @@ def test_a_display_is_of_one_output(laws, display):
 
 
 def test_a_plot_is_of_one_output(laws):
-    with pytest.raises(ValueError, match=r"plot is for one output .*estimators_\[0\]\.plot"):
+    with pytest.raises(ValueError, match=r"2 outputs; give one of its estimators_"):
         laws.plot()
     assert laws.estimators_[1].plot().y_true.tolist() == LAWS[:, 1].tolist()
 

@@ -86,7 +86,11 @@ def predict(
 def _loaded(fit: Path) -> DGSRRegressor:
     """Return the estimator in a file; ValueError if there is none, or the file cannot be read."""
     try:
-        return dgsr.load(fit)
+        regressor = dgsr.load(fit)
+        if hasattr(regressor, "estimators_"):
+            n = len(regressor.estimators_)
+            raise ValueError(f"{fit} has formulas of {n} targets; use dgsr.load and predict in Python.")
+        return regressor
     except OSError as error:
         reason = "is a folder" if fit.is_dir() else f"cannot be read ({error.strerror or error})"
         reason = reason if fit.exists() else "does not exist"

@@ -209,14 +209,22 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         return other
 
     @np.errstate(all="ignore")
-    def save(self, path: str | Path, *, target: str = "y") -> None:
-        """Write the fitted estimator to a file that `dgsr.load` reads."""
-        self._check_one_output("save")
-        saving.save(self, path, target)
+    def save(self, path: str | Path, *, target: str | Sequence[str] = "y") -> None:
+        """Write the fitted estimator to a file that `dgsr.load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+        target : str or sequence of str, default="y"
+            The name of the target. With several outputs a name for each; a single one is numbered, y1, y2
+            and so on.
+        """
+        check_is_fitted(self)
+        saving.save(self, path, self._target_names(target))
 
     @np.errstate(all="ignore")
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
-        """Write an HTML report of the fit.
+        """Write an HTML report of the fit, with several outputs of each in one file.
 
         Parameters
         ----------
@@ -224,17 +232,22 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         X, y : array-like, optional
             Rows on which the candidates are shown; by default those of the fit, at most 1,000 of them.
         **options
-            Further arguments of `dgsr.reporting.write_report`.
+            Further arguments of `dgsr.reporting.write_report`. With several outputs `target` is as in `save`.
 
         Raises
         ------
         ValueError
             If only one of `X` and `y` is given, if both are missing and the estimator comes from a file or a
-            pickle, which have no rows, or if the fit has several outputs.
+            pickle, which have no rows.
         """
         from dgsr.reporting import write_report
+        from dgsr.reporting.several import write_reports
 
-        self._check_one_output("report")
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            options["target"] = self._target_names(options.get("target", "y"))
+            write_reports(self.estimators_, path, X, y, **options)
+            return
         if "target" in options:  # the name of a column may be a number, and that of a series None
             options["target"] = "y" if options["target"] is None else str(options["target"])
         if self._are_own_rows(X, y):
@@ -270,9 +283,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If there are no rows, as for `report`, or the fit has several outputs.
         """
+        from dgsr.pareto.display import check_one_output
         from dgsr.reporting.displays import plot_predictions
 
-        self._check_one_output("plot")
+        check_one_output(self)
         if self._are_own_rows(X, y):
             X, y, *_ = self._rows
             return plot_predictions(y, self.expression_(X), ax=ax)
@@ -354,19 +368,21 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """Set the attributes of a fit of several outputs from the fit of each."""
         self.estimators_ = estimators
         for name in _OF_EACH_OUTPUT:
-            setattr(self, name, [getattr(one, name) for one in estimators])
+            if hasattr(estimators[0], name):  # `outliers_` are not in a file
+                setattr(self, name, [getattr(one, name) for one in estimators])
         self.library_ = estimators[0].library_
         drawn = [one.random_state_ for one in estimators if one.random_state_ is not None]
         self.random_state_ = drawn[0] if drawn else None
 
-    def _check_one_output(self, method: str) -> None:
-        """Raise ValueError if the fit has several outputs; the message names the method of one output."""
-        check_is_fitted(self)
-        if hasattr(self, "estimators_"):
-            raise ValueError(
-                f"{method} is for one output and the fit has {len(self.estimators_)}; call it for each: "
-                f"estimators_[0].{method} is that of the first."
-            )
+    def _target_names(self, target: str | Sequence[str]) -> list[str]:
+        """Return the names of the targets; ValueError if there are not as many as outputs."""
+        if not hasattr(self, "estimators_"):
+            return [str(target)]
+        n = len(self.estimators_)
+        names = [f"{target}{i + 1}" for i in range(n)] if isinstance(target, str) else [*map(str, target)]
+        if len(names) != n:
+            raise ValueError(f"target={names} has {len(names)} names, not one for each of {n} columns of y.")
+        return names
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a pickle, without the rows of the fit, which only `report` and `plot` use."""

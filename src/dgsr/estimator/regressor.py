@@ -169,7 +169,8 @@ class DGSRRegressor(FittedRegressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when `X` has column names that are all strings.
     target_name_ : str
-        Only in an estimator that `dgsr.load` read: the name of the target that `save` was given.
+        Only in an estimator that `dgsr.load` read: the name of the target that `save` was given, a list of
+        them with several outputs.
 
     References
     ----------

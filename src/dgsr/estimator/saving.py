@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,10 @@ _MAX_LENGTH = 10_000
 _MAX_VARIABLES = 1_000_000
 
 
-def save(regressor: Any, path: str | Path, target: str = "y") -> None:
+def save(regressor: Any, path: str | Path, targets: Sequence[str]) -> None:
     """Write a fitted estimator to a file; an existing file is replaced in one step.
 
-    `target` is the name of the target, which `dgsr show` prints; `load` sets `target_name_` to it. A warning
+    `targets` are the names of the targets; `load` sets `target_name_` to them. A warning
     names the parameters that are objects (a generator, an engine, a callback, a RandomState). They are not
     saved, and have their defaults in the estimator that `load` returns.
 
@@ -52,7 +52,6 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     be written; an existing file is then unchanged.
     """
     regressor._validate_params()  # they may have been set since the fit, and `load` would reject bad ones
-    front = regressor.pareto_front_
     library = regressor.library_
     if library.user_operators:
         names = ", ".join(library.functions)
@@ -64,13 +63,30 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     parameters, left_out = _parameters(regressor)
     if left_out:
         warnings.warn(f"Not saved, since a file cannot hold them: {', '.join(left_out)}.", stacklevel=3)
+    several = getattr(regressor, "estimators_", None)
+    parts = [_part(*one) for one in zip(several or [regressor], targets, strict=True)]
+    header, arrays = parts[0]
+    if several:
+        header = {"parameters": parameters, "outputs": [of_one for of_one, _ in parts]}
+        arrays = {f"{i}.{name}": own for i, (_, of_one) in enumerate(parts) for name, own in of_one.items()}
+    about = {"kind": _KIND, "format_version": FORMAT_VERSION, "dgsr_version": __version__}
+    text = json.dumps(about | header, allow_nan=False)
+    if len(text) > _MAX_HEADER:
+        raise ValueError(
+            f"The fit takes {len(text):,} characters, of which a file holds {_MAX_HEADER:,}; thin out "
+            f"its history of {sum(len(of_one['history']) for of_one, _ in parts):,} rounds: "
+            "model.history_ = model.history_[::10]."
+        )
+    write_atomically(path, packed({TEXT: text}, arrays))
+
+
+def _part(regressor: Any, target: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what a file has of the fit of one target: its header and its arrays."""
+    front, library = regressor.pareto_front_, regressor.library_
     expressions = [candidate.expression for candidate in front]
     columns = getattr(regressor, "feature_names_in_", None)
     header = {
-        "kind": _KIND,
-        "format_version": FORMAT_VERSION,
-        "dgsr_version": __version__,
-        "parameters": parameters,
+        "parameters": _parameters(regressor)[0],
         "library": library.to_json(),
         "library_of_formulas": expressions[0].library.to_json(),
         "programs": [[e.library.tokens[t].name for t in e.tokens] for e in expressions],
@@ -107,13 +123,7 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
         arrays["leave_one_out"] = np.array([uncertainty.leave_one_out for uncertainty in known])
         arrays["standard_errors"] = np.concatenate([u.standard_errors for u in known])
         arrays["covariances"] = np.concatenate([u.covariance.ravel() for u in known])
-    text = json.dumps(header, allow_nan=False)
-    if len(text) > _MAX_HEADER:
-        raise ValueError(
-            f"The fit takes {len(text):,} characters, of which a file holds {_MAX_HEADER:,}; thin out "
-            f"its history of {len(regressor.history_):,} rounds: model.history_ = model.history_[::10]."
-        )
-    write_atomically(path, packed({TEXT: text}, arrays))
+    return header, arrays
 
 
 def load(path: str | Path, estimator: type) -> Any:
@@ -131,6 +141,8 @@ def load(path: str | Path, estimator: type) -> Any:
         if version == FORMAT_VERSION and not has_digest:
             raise ValueError("it has lost its digest")
         if version <= FORMAT_VERSION:
+            if "outputs" in header:
+                return _rebuilt_outputs(estimator, header, arrays)
             return _rebuilt(estimator, header, arrays)
         written_by = _entry(header, "dgsr_version", str)
     except DAMAGE as error:
@@ -139,6 +151,24 @@ def load(path: str | Path, estimator: type) -> Any:
         f"{path} was written by dgsr {written_by} in format {version}; "
         f"this is dgsr {__version__}, which reads up to format {FORMAT_VERSION}: update dgsr."
     )
+
+
+def _rebuilt_outputs(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the estimator of several targets of a file."""
+    regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
+    outputs = []
+    for i, of_one in enumerate(_entry(header, "outputs", list)):
+        own = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{i}.")}
+        outputs.append(_rebuilt(estimator, of_one, own))
+    columns = [(one.n_features_in_, [*getattr(one, "feature_names_in_", ())]) for one in outputs]
+    if len(outputs) < 2 or any(of_one != columns[0] for of_one in columns):
+        raise ValueError(f"it has {len(outputs)} targets, of the columns {columns}")
+    regressor._take_outputs(outputs)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(outputs[0], name):
+            setattr(regressor, name, getattr(outputs[0], name))
+    regressor.target_name_ = [one.target_name_ for one in outputs]
+    return regressor
 
 
 def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
@@ -308,6 +338,8 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
             held[name] = [str(text) for text in value]
         elif name in ("complexity", "nested") and value is not None:
             held[name] = _plain_mapping(value)
+        elif name == "y_units" and isinstance(value, Sequence) and not isinstance(value, str):
+            held[name] = [unit if unit is None else str(unit) for unit in value]
         elif name == "units" and value is not None:
             held[name] = {str(column): unit if unit is None else str(unit) for column, unit in value.items()}
         elif value is None or isinstance(value, str | bool | int | float | np.number | np.bool_):

@@ -1,0 +1,91 @@
+"""The reports of several targets in one HTML file."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from dgsr.files.writing import write_atomically
+
+# Every report is a page of its own within the file, as high as its content.
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ margin: 0; background: light-dark(#f5f5f2, #121418); font: 1rem/1.5 system-ui, sans-serif }}
+header {{ max-width: 72rem; margin: 0 auto; padding: 2rem 1.5rem 0 }}
+code {{ overflow-wrap: anywhere }}
+iframe {{ display: block; width: 100%; height: 100vh; border: 0 }}
+</style>
+</head>
+<body>
+<header><h1>{title}</h1><ul>{formulas}</ul></header>
+{frames}
+</body>
+</html>
+"""
+_FRAME = (
+    '<iframe id="target-{i}" title="{name}" srcdoc="{page}" onload="const {{ body }} = this.contentDocument; '
+    "new ResizeObserver(() => this.style.height = body.offsetHeight + 'px').observe(body)\"></iframe>"
+)
+
+
+def write_reports(
+    estimators: Sequence[Any],
+    path: str | Path,
+    X: Any,
+    y: Any,
+    *,
+    target: Sequence[str],
+    title: str | None = None,
+    **options: Any,
+) -> None:
+    """Write the reports of the fits of several targets to one file.
+
+    Parameters
+    ----------
+    estimators : sequence of DGSRRegressor
+        A fitted estimator for each target.
+    path : str or Path
+    X, y : array-like, optional
+        Rows on which the candidates are shown, by default those of the fits; y has a column for each target.
+    target : sequence of str
+        Names of the targets.
+    title : str, optional
+        Heading of the file.
+    **options
+        Further arguments of `dgsr.reporting.write_report`.
+
+    Raises
+    ------
+    ValueError
+        If `y` has other than a column for each target, or for what `write_report` refuses.
+    """
+    targets = [None] * len(estimators) if y is None else np.asarray(y).T
+    if len(targets) != len(estimators):
+        raise ValueError(f"y has shape {np.shape(y)}; give a column for each of {len(estimators)} targets.")
+    formulas, frames = [], []
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        for i, (estimator, name, values) in enumerate(zip(estimators, target, targets, strict=True)):
+            estimator.report(page, X, values, target=name, **options)
+            text = html.escape(f"{name} = {estimator.expression_.text}")
+            formulas.append(f'<li><a href="#target-{i}"><code>{text}</code></a></li>')
+            content = html.escape(page.read_text(encoding="utf-8"))
+            frames.append(_FRAME.format(i=i, name=html.escape(name), page=content))
+    whole = _PAGE.format(
+        title=html.escape(title or f"Formulas for {len(frames)} targets"),
+        formulas="".join(formulas),
+        frames="\n".join(frames),
+    )
+    write_atomically(path, whole.encode(errors="backslashreplace"))
