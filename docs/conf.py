@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs")]
 
 import full_tables  # noqa: E402
+import matplotlib  # noqa: E402
 
 import dgsr  # noqa: E402  # of this checkout
 from dgsr.benchmarking.published import TABLES  # noqa: E402
@@ -35,6 +36,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "search_scorer.js")
 html_extra_path = ["llms.txt"]
 
 myst_heading_anchors = 3
@@ -45,6 +47,9 @@ copybutton_prompt_is_regexp = True
 copybutton_selector = ", ".join(
     f"div.highlight-{language} pre" for language in ("python", "Python", "default", "sh", "c")
 )
+
+# Nothing of a figure is cut.
+matplotlib.rcParams["savefig.bbox"] = "tight"
 
 # The gallery: every example is run, but for the training of minutes, and its page shows what it printed and
 # drew. Figures of seconds are left out, so that two builds are alike.

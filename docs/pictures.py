@@ -102,7 +102,7 @@ def way() -> str:
 
 
 def front() -> str:
-    """The front of a real fit, and the chosen formula among the measurements."""
+    """The front of a real fit."""
     found = json.loads(FRONT.read_text(encoding="utf-8"))
     # Formulas worse than the mean of the target, which has a loss of 1, are above the picture.
     chosen = found["front"][found["chosen"]]
@@ -134,16 +134,22 @@ def front() -> str:
         parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>')
     x, y = points[candidates.index(chosen)]
     parts.append(text(x + 6, y - 12, "chosen", "mark"))
+    return svg(380, 286, "Pareto front of 14 measurements of absorption", parts)
 
-    left, width = 450, 240
+
+def chosen_formula() -> str:
+    """The formula that is chosen from this front, among the measurements."""
+    found = json.loads(FRONT.read_text(encoding="utf-8"))
+    formula = found["front"][found["chosen"]]["formula"]
+    left, top, width, height = 30, 46, 270, 190
     rows, curve = found["rows"], found["curve"]
     right, highest = max(row[0] for row in rows), 1.08 * max(row[1] for row in rows)
 
     def place(row: Sequence[float]) -> tuple[float, float]:
         return left + width * row[0] / right, top + height * (1.0 - row[1] / highest)
 
-    parts += [
-        text(left + width + 18, 24, chosen["formula"], "bold code", "end"),
+    parts = [
+        text(left - 16, 24, formula, "small bold code"),
         f'<path class="line" d="M{left},{top}v{height}h{width}"/>',
         text(left + width, top + height + 34, "concentration", "small faint", "end"),
         text(left + width, top + height + 18, f"{right:g}", "small faint", "end"),
@@ -152,7 +158,7 @@ def front() -> str:
         '<path class="fitted" d="M' + "L".join(f"{x:.1f},{y:.1f}" for x, y in map(place, curve)) + '"/>',
     ]
     parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in map(place, rows)]
-    return svg(720, 286, "Pareto front of 14 measurements of absorption, and the chosen formula", parts)
+    return svg(330, 286, "The chosen formula among 14 measurements of absorption", parts)
 
 
 # Of the picture of two fronts: places of the panels, their size, and the range of the axes. Below the lowest
@@ -253,7 +259,7 @@ def house() -> str:
     return svg(970, height, "The rooms of the code and which uses which", lines + boxes)
 
 
-PICTURES = {"way": way, "front": front, "fronts": fronts, "rooms": house}
+PICTURES = {"way": way, "front": front, "chosen": chosen_formula, "fronts": fronts, "rooms": house}
 
 
 def fit() -> None:

@@ -269,6 +269,13 @@ def test_the_pictures_are_what_the_program_draws(loaded):
     assert loaded("pictures").outdated() == []
 
 
+def test_the_pages_that_a_search_of_the_site_lists_last_exist():
+    names = re.search(r"RECORDS = /\^\((.*)\)\$/", (DOCS / "search_scorer.js").read_text())[1].split("|")
+    assert {"decisions", "tables"} < set(names)
+    for name in set(names) - {"all_tables"}:  # which is made with the site
+        assert (DOCS / f"{name}.md").is_file()
+
+
 @pytest.mark.parametrize(
     ("file", "content"),
     [

@@ -57,6 +57,17 @@ def test_the_line_goes_through_lengths_and_losses_and_the_chosen_one_is_marked(f
     assert display.ax_.get_yscale() == "log"
 
 
+def test_nothing_of_a_plot_lies_outside_its_figure():
+    # The ticks between powers of ten have wide labels.
+    display = ParetoFrontDisplay([10, 20, 30], [0.99, 0.6, 0.2], ["1", "2", "3"]).plot()
+    figure = display.figure_
+    figure.draw_without_rendering()
+    inside = figure.bbox.get_points()
+    for text in (display.ax_.yaxis.label, display.ax_.xaxis.label, *display.labels_):
+        box = text.get_window_extent().get_points()
+        assert ((inside[0] <= box) & (box <= inside[1])).all(), text
+
+
 def test_displays_draw_on_the_axes_they_are_given(fitted):
     figure, axes = pyplot.subplots(1, 2)
     front = ParetoFrontDisplay.from_estimator(fitted, ax=axes[0])

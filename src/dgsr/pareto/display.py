@@ -164,6 +164,7 @@ class ParetoFrontDisplay:
         falls = np.concatenate([[0.0], -np.diff(np.log(losses))])
         order = np.argsort(-falls, kind="stable").tolist()
         order.sort(key=lambda i: i != self.chosen)  # the chosen formula first
+        self.figure_.canvas.figure.draw_without_rendering()  # so that the axes have their final place
         corners = self.ax_.transData.transform(np.column_stack([self.description_length, losses]))
         points, inside, legend = _along_steps(corners), self.ax_.get_window_extent(), self.ax_.get_legend()
         taken = [] if legend is None else [legend.get_window_extent()]
@@ -202,6 +203,7 @@ class ParetoFrontDisplay:
             color="C1" if i == self.chosen else None,
         )
         label.set_parse_math(False)  # so that a dollar sign in a column's name is shown
+        label.set_in_layout(False)
         return label
 
 
@@ -239,4 +241,4 @@ def axes_of(ax: Axes | None) -> Axes:
         from matplotlib import pyplot
     except ImportError:
         raise ImportError("Plots need matplotlib; install it with pip install dgsr[plot].") from None
-    return pyplot.subplots()[1] if ax is None else ax
+    return pyplot.subplots(layout="constrained")[1] if ax is None else ax
