@@ -50,26 +50,10 @@ def write_reports(
     title: str | None = None,
     **options: Any,
 ) -> None:
-    """Write the reports of the fits of several targets to one file.
+    """Write the reports of the fits of several targets, whose names are `target`, to one file.
 
-    Parameters
-    ----------
-    estimators : sequence of DGSRRegressor
-        A fitted estimator for each target.
-    path : str or Path
-    X, y : array-like, optional
-        Rows on which the candidates are shown, by default those of the fits; y has a column for each target.
-    target : sequence of str
-        Names of the targets.
-    title : str, optional
-        Heading of the file.
-    **options
-        Further arguments of `dgsr.reporting.write_report`.
-
-    Raises
-    ------
-    ValueError
-        If `y` has other than a column for each target, or for what `write_report` refuses.
+    `y` has a column for each target; X and y are the rows of the fits if they are None. Options are those of
+    `dgsr.reporting.write_report`. ValueError if `y` has another number of columns.
     """
     targets = [None] * len(estimators) if y is None else np.asarray(y).T
     if len(targets) != len(estimators):

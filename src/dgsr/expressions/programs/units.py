@@ -130,16 +130,12 @@ class Units:
         dimensions = [*(name for name in _SYMBOLS if name in found), *sorted(found - _SYMBOLS.keys())]
         of_target_first = [one for one in (read[-1], *read[:-1]) if one is not None]
         written = tuple(dict.fromkeys(name for one in of_target_first for name in one[2]))
-        known: list[Unit | None] = [
-            None
-            if one is None
-            else Unit(
-                tuple(one[0].get(name, 0.0) for name in dimensions),
-                one[1],
-                tuple(one[2].get(name, 0.0) for name in written),
-            )
-            for one in read
-        ]
+
+        def unit_of(exponents: dict[str, float], factor: float, powers: dict[str, float]) -> Unit:
+            of_base = tuple(exponents.get(name, 0.0) for name in dimensions)
+            return Unit(of_base, factor, tuple(powers.get(name, 0.0) for name in written))
+
+        known = [None if one is None else unit_of(*one) for one in read]
         base = tuple(_SYMBOLS.get(name, name.strip("[]")) for name in dimensions)
         return cls(tuple(known[:-1]), known[-1], base, written, unitless_constants, penalty)
 
@@ -236,9 +232,9 @@ def _read(given: Any, place: str) -> tuple[dict[str, float], float, dict[str, fl
         unit = registry.parse_units(text)
         dimensions = {name: float(power) for name, power in unit.dimensionality.items()}
         factor = float(registry.get_base_units(unit)[0])
-        spelt = {str(registry.parse_units(name)): name for name in _NAME.findall(text)}
-        parts: Any = pint.util.to_units_container(unit)
-        powers = {spelt.get(name, name): float(power) for name, power in parts.items()}
+        parts: Any = pint.util.to_units_container
+        written = {part: name for name in _NAME.findall(text) for part in parts(registry.parse_units(name))}
+        powers = {written.get(part, part): float(power) for part, power in parts(unit).items()}
     except Exception as error:  # pint's errors are of many classes
         raise ValueError(f"{place}={text!r} is no unit that pint knows ({error}); {mend}.") from error
     if not (math.isfinite(factor) and factor > 0.0 and all(map(math.isfinite, dimensions.values()))):
