@@ -664,7 +664,7 @@ print(sorted(compiled() - before))
 
 
 def test_of_a_long_history_every_second_entry_is_left_out(monkeypatch):
-    monkeypatch.setattr("dgsr.search.search._MOST_ENTRIES", 10)
+    monkeypatch.setattr("dgsr.search.state._MOST_ENTRIES", 10)
     settings = {
         "batch_size": 10,
         "gp_generations": 0,

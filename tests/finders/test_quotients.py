@@ -16,7 +16,6 @@ from dgsr.finders.finder import Problem, never
 from dgsr.finders.linear.elimination import RationalFit, _most_needed, _step, eliminated
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.search import Search, SearchConfig, begin_with_search
-from dgsr.search.search import _search_in_table
 
 seeds = st.integers(0, 2**32 - 1)
 FREE = Constraints()
@@ -294,7 +293,7 @@ def test_what_is_not_allowed_ends_no_search(constraints):
 def test_a_search_among_fewer_columns_returns_what_its_archive_has_no_room_for():
     X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
     search = search_of(X, X[:, 0])
-    found = _search_in_table(search, DataSet.from_arrays(X, lens(X)), False)
+    found = search._search_in_table(DataSet.from_arrays(X, lens(X)), False)
     assert found.nmse(X, lens(X)).min() < 1e-20
 
 
