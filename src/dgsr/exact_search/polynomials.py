@@ -28,7 +28,7 @@ SPARE_ROWS = 4
 _MOST_PURSUED = 40
 # Fewest rows for each selected term.
 _ROWS_PER_TERM = 2
-#: Largest residual, as a share of the largest absolute target, that counts as rounding.
+#: Largest residual, as a share of the largest absolute value that it is left of, that counts as rounding.
 ERROR = 1e-9
 # Largest whole coefficient, and largest factor by which coefficients become whole.
 _LARGEST_COEFFICIENT = 24
@@ -36,18 +36,13 @@ _LARGEST_COEFFICIENT = 24
 _NOT_WHOLE = 1e-4
 # Largest degree of numerator and denominator of a quotient of one column, and of several.
 _OF_ONE_COLUMN, _OF_SEVERAL = 6, 2
-# Degrees of the polynomial where the other one is a single product of columns.
-_BESIDE_PRODUCT = (1, 2)
 # Most terms of numerator and denominator together.
 _MOST_TERMS = 120
 # Largest singular value, relative to the largest of the matrix, that counts as 0.
 _ZERO = 1e-12
-# Relative size above which the second smallest must be. Two that are 0 mean factors that cancel.
+# Relative size above which the second smallest must be, since two that are 0 mean factors that cancel, and
+# norm of a term's residual, relative to the term, above which it is no combination of earlier terms.
 _NOT_ZERO = 1e-10
-# Largest squared residual of a product, as a share of its squares, that is a combination of other terms.
-_LEFT_OVER = 1e-18
-# Largest norm of a term's residual, relative to the term, at which it is a combination of earlier terms.
-_SAME = 1e-10
 
 
 def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] | None:
@@ -178,7 +173,7 @@ def _kinds(
     up_to = [independent[degrees[independent] <= degree] for degree in range(largest + 1)]
     kinds = list(product(up_to[1:], repeat=2))
     products = np.flatnonzero(degrees)
-    for beside in (up_to[degree] for degree in _BESIDE_PRODUCT):
+    for beside in up_to[1 : _OF_SEVERAL + 1]:  # where the other one is a single product of columns
         if len(beside) + 1 <= len(y) - SPARE_ROWS:
             of_law = products[_are_combinations(values[products], y * values[beside])]
             kinds += [(of_law[[i]], beside) for i in range(len(of_law))]
@@ -200,7 +195,7 @@ def _independent(values: np.ndarray) -> np.ndarray:
         left = term - (directions @ term) @ directions
         left -= (directions @ left) @ directions  # repeated, since the first projection is rounded
         norm = np.linalg.norm(left)
-        if norm > _SAME * np.linalg.norm(term):
+        if norm > _NOT_ZERO * np.linalg.norm(term):
             kept.append(number)
             directions = np.vstack([directions, left / norm])
     return np.array(kept, dtype=np.int64)
@@ -210,7 +205,7 @@ def _are_combinations(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Return which vectors, (n_vectors, n_rows), are linear combinations of a basis, shape (n_vectors,)."""
     inside = np.linalg.qr(basis.T)[0]
     left = vectors - (vectors @ inside) @ inside.T
-    return (left**2).sum(axis=1) <= _LEFT_OVER * (vectors**2).sum(axis=1)
+    return (left**2).sum(axis=1) <= ERROR**2 * (vectors**2).sum(axis=1)
 
 
 def _polynomial(

@@ -20,8 +20,6 @@ from dgsr.expressions.trees.trees import Tree
 # Coefficients of polynomials by which numerator and denominator are multiplied in search of fewer tokens:
 # (x**4 + x**3 + x**2 + x + 1)*(x - 1) is x**5 - 1.
 _FACTORS = ((1,), (-1, 1), (1, 1), (-1, 0, 1))
-# Largest power of x by which both are divided: (x**5 - 1)/x**4 is x - 1/x**4.
-_LARGEST_SHIFT = 7
 
 
 def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
@@ -52,7 +50,8 @@ def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[T
     for factor, sign in product(_FACTORS, (1, -1)):
         above, below = (np.convolve(each, factor).astype(int) * sign for each in (p, q))
         writers = [_Product(each, variable) for each in (above, below)]
-        for shift in range(-1, _LARGEST_SHIFT + 1):
+        # Both are divided by a power of x: (x**5 - 1)/x**4 is x - 1/x**4.
+        for shift in range(-1, max(len(p), len(q)) + 1):
             (n, numerator), (m, denominator) = (writer.shortest(shift) for writer in writers)
             found.append((1 + n + m, abs(shift), ("div", numerator, denominator)))
     yield from (tree for *_, tree in sorted(found, key=lambda each: each[:2]))
