@@ -19,8 +19,8 @@ from dgsr.exact_search.join import join
 from dgsr.exact_search.limits import (
     CANDIDATES_OF_JOIN,
     CANDIDATES_OF_JOIN_IN_STAGE,
+    FIRSTS_AT_ONCE,
     LARGE,
-    MOST_FIRST,
     N_POINTS,
     SMALL,
 )
@@ -64,7 +64,8 @@ def joined(library, y, columns, *, without=False, most=30):
     """Tokens of the simplest join that has the values y, None if there is none."""
     program = np.zeros(most, dtype=np.int64)
     remaining = np.array([CANDIDATES_OF_JOIN])
-    n = join(y[choose_points(columns)], bank_at(columns, library), without, MOST_FIRST, remaining, program)
+    bank = bank_at(columns, library)
+    n = join(y[choose_points(columns)], bank, without, FIRSTS_AT_ONCE, remaining, program)
     return program[:n] if n else None
 
 
@@ -294,11 +295,11 @@ def test_many_joins_together_cost_no_more_than_they_may():
     remaining = np.array([CANDIDATES_OF_JOIN])
     for _ in range(200):
         target = rng.integers(1, 9) + rng.integers(0, 3, N_POINTS) * np.finfo(float).eps
-        join(target, bank, False, MOST_FIRST, remaining, program)
+        join(target, bank, False, FIRSTS_AT_ONCE, remaining, program)
     assert -100_000 < remaining[0] <= 0
     target = (columns[0] * columns[1] + columns[0])[choose_points(columns)]
-    assert join(target, bank, False, MOST_FIRST, remaining, program) == 0
-    assert join(target, bank, False, MOST_FIRST, np.array([CANDIDATES_OF_JOIN]), program) > 0
+    assert join(target, bank, False, FIRSTS_AT_ONCE, remaining, program) == 0
+    assert join(target, bank, False, FIRSTS_AT_ONCE, np.array([CANDIDATES_OF_JOIN]), program) > 0
 
 
 def examined_by_calls(stage, target, bank):

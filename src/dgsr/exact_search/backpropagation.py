@@ -111,7 +111,7 @@ def repair(tokens, length, table, points, target, bank, remaining, repaired, len
     for i in range(1, length):
         if not known[i] or count == len(repaired):
             continue
-        n = join(wanted[i], bank, in_sine[i], limits.MOST_FIRST, remaining, program)
+        n = join(wanted[i], bank, in_sine[i], limits.FIRSTS_AT_ONCE, remaining, program)
         rest = length - ends[i]
         if n == 0 or i + n + rest > most:
             continue

@@ -55,7 +55,7 @@ class Bank(NamedTuple):
     def at(self, points: np.ndarray) -> Bank:
         """Return the bank with its values at the points of a data set, (C, N_POINTS), float64."""
         n = len(self.token)
-        size = 1 << (n + limits.LARGEST_POWER).bit_length() - 1
+        size = 1 << (n + limits.LARGEST_NUMBER).bit_length() - 1
         values, slots = np.zeros((self.n_kept, limits.N_POINTS)), np.zeros(4 * size, dtype=np.int32)
         semantics = Semantics(values, np.zeros(n), slots, np.zeros(size // 4, dtype=np.uint64))
         bank = self._replace(semantics=semantics)
@@ -87,7 +87,7 @@ def new_bank(library, size):
         opcode=table.opcode[enumerated["token"]],
         address=table.argument[enumerated["token"]],
         n_up_to=np.searchsorted(enumerated["nodes"], np.arange(5), side="right"),
-        n_kept=min(n, max(size // (limits.KEPT_OF_SMALL if small else limits.KEPT_OF_LARGE), n_columns)),
+        n_kept=min(n, max(limits.KEPT_PER_ROOT * math.isqrt(size), n_columns)),
         near=limits.NEAR_IN_SMALL if small else limits.NEAR_IN_LARGE,
     )
 
@@ -246,10 +246,8 @@ def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, remaining
     semantics; `remaining`, of shape (1,), is how many more candidates may be examined.
     """
     bits = _bits(value)
-    low, high = (
-        (bits - limits.ROUNDING_BITS) >> limits.DROPPED_BITS,
-        (bits + limits.ROUNDING_BITS) >> limits.DROPPED_BITS,
-    )
+    low = (bits - limits.ROUNDING_BITS) >> limits.DROPPED_BITS
+    high = (bits + limits.ROUNDING_BITS) >> limits.DROPPED_BITS
     mixed = _mixed(low)
     if bloom[_word(mixed, bloom)] & _bit(mixed):
         n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, remaining)

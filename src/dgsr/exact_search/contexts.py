@@ -37,7 +37,7 @@ _compiled = compiled()
 @_compiled
 def n_contexts(n_programs, bank):
     """Return the number of contexts without a subprogram or with one of the first `n_programs`."""
-    return len(bank.unary) + limits.LARGEST_POWER - 1 + ALONE * n_programs
+    return len(bank.unary) + limits.LARGEST_NUMBER - 1 + ALONE * n_programs
 
 
 @_compiled
@@ -46,9 +46,9 @@ def parts(context, bank):
     n_unary = len(bank.unary)
     if context < n_unary:
         return context, 1, ALONE, 0
-    if context < n_unary + limits.LARGEST_POWER - 1:
+    if context < n_unary + limits.LARGEST_NUMBER - 1:
         return -1, context - n_unary + 2, ALONE, 0
-    pair = context - n_unary - limits.LARGEST_POWER + 1
+    pair = context - n_unary - limits.LARGEST_NUMBER + 1
     return -1, 1, pair % ALONE, pair // ALONE
 
 
@@ -102,7 +102,7 @@ def invert(context, bank, target, out):
     unary, power, kind, f = parts(context, bank)
     values = bank.semantics.values
     if kind != ALONE:
-        if kind < MULTIPLIED and abs(target[0]) < limits.SMALLEST_SUMMAND * abs(values[f, 0]):
+        if kind < MULTIPLIED and abs(target[0]) < limits.CLOSE * abs(values[f, 0]):
             return False
         for j in range(len(out)):
             out[j] = second_of(kind, target[j], values[f, j])

@@ -63,7 +63,7 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
         starts.append(int(total[0]))
         # Where all operators have two operands, every other level is empty.
         goes_on = starts[-1] > starts[-3] and nodes < limits.MOST_NODES
-        if not goes_on or total[0] > size - limits.LARGEST_POWER:
+        if not goes_on or total[0] > size - limits.LARGEST_NUMBER:
             return programs
 
 
@@ -74,7 +74,7 @@ def _add_columns_and_integers(columns, first_variable, add, div, opcode, argumen
         _keep(first_variable + c, c, 0, 1, 1, False, columns[c], programs)
     if add >= 0 and div >= 0:
         multiple = 0
-        for k in range(1, limits.LARGEST_INTEGER + 1):
+        for k in range(1, limits.LARGEST_NUMBER + 1):
             if k > 1:
                 multiple = _add(add, 0, multiple, 1, opcode, argument, programs)
             _add(div, multiple, 0, 1, opcode, argument, programs)
@@ -106,7 +106,7 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
     while math.gcd(step, total) > 1:
         step += 1
     for done in range(0, total, limits.ENUMERATED_AT_ONCE):
-        if programs.total[0] > len(programs.token) - limits.LARGEST_POWER:
+        if programs.total[0] > len(programs.token) - limits.LARGEST_NUMBER:
             return
         at, n = done * step % total, min(limits.ENUMERATED_AT_ONCE, total - done)
         _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs)
@@ -116,7 +116,7 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
 def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs):
     """Add n of the `total` programs of all kinds, starting one step after index `at`, while there is room."""
     for _ in range(n):
-        if programs.total[0] > len(programs.token) - limits.LARGEST_POWER:
+        if programs.total[0] > len(programs.token) - limits.LARGEST_NUMBER:
             return
         at = (at + step) % total
         rest, k = at, 0
@@ -136,7 +136,7 @@ def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, progra
             while opcode[multiply] != MUL:
                 multiply += 1
             power = f
-            for _ in range(2, limits.LARGEST_POWER + 1):
+            for _ in range(2, limits.LARGEST_NUMBER + 1):
                 if power >= 0:
                     power = _add(multiply, f, power, nodes, opcode, argument, programs)
 

@@ -39,7 +39,7 @@ class Query(NamedTuple):
     tolerance: np.ndarray  # (N_POINTS,): largest distance of a join from the values
     work: np.ndarray  # (N_POINTS,)
     made: np.ndarray  # (N_POINTS,)
-    operands: np.ndarray  # (64,)
+    operands: np.ndarray  # (MOST_OPERANDS,)
     candidates: np.ndarray  # (MOST_CANDIDATES, 3) int64
     remaining: np.ndarray  # (1,) int64: remaining budget of candidates examined; below 0 the search ends
 
@@ -50,7 +50,8 @@ def new_query():
     row = np.empty(limits.N_POINTS)
     candidates = np.empty((limits.MOST_CANDIDATES, 3), dtype=np.int64)
     remaining = np.zeros(1, dtype=np.int64)
-    return Query(row, row.copy(), row.copy(), row.copy(), np.empty(64), candidates, remaining)
+    operands = np.empty(limits.MOST_OPERANDS)
+    return Query(row, row.copy(), row.copy(), row.copy(), operands, candidates, remaining)
 
 
 class Join(NamedTuple):
@@ -117,7 +118,7 @@ def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, re
     n = probe(r, 0, ALONE, near, at_first, slots, bloom, candidates, 0, remaining) if start == 0 else 0
     for f in range(start, stop):
         x = at_first[f]
-        if limits.SMALLEST_SUMMAND * max(abs(r), abs(x)) < min(abs(r), abs(x)):
+        if limits.CLOSE * max(abs(r), abs(x)) < min(abs(r), abs(x)):
             n = probe(r - x, f, ADDED, near, at_first, slots, bloom, candidates, n, remaining)
             n = probe(x - r, f, LESS_SECOND, near, at_first, slots, bloom, candidates, n, remaining)
             n = probe(r + x, f, LESS_FIRST, near, at_first, slots, bloom, candidates, n, remaining)
@@ -176,7 +177,7 @@ def fill_tolerance(target, tolerance):
 @_compiled
 def n_outer(bank):
     """Return the number of ways in which a join may begin: with no operator, a unary one, or a power."""
-    return len(bank.unary) + limits.LARGEST_POWER
+    return len(bank.unary) + limits.LARGEST_NUMBER
 
 
 @_compiled

@@ -4,21 +4,20 @@ The unit of work is one candidate examined in the hash table of a bank, which ta
 with CANDIDATES count it. Compiled code reads these numbers as constants and is compiled again after an edit.
 """
 
+import math
+
 # --- The bank of subprograms ---------------------------------------------------------------------------
 
 #: Subprograms of the small bank, which is filled for every data set in about a millisecond.
 SMALL = 1 << 14
 #: Subprograms of the large bank, which is filled once per search, in about a tenth of a second and 57 MB.
 LARGE = 1 << 20
-#: Subprograms of the small bank for each one whose values at all points are stored; these are the simplest.
-#: The values of the others are computed from their operands when needed, which saves most of the memory.
-KEPT_OF_SMALL = 16
-#: The same for the large bank.
-KEPT_OF_LARGE = 128
-#: Largest integer that counts as one node, however many tokens it takes; textbook laws rarely have others.
-LARGEST_INTEGER = 5
-#: Largest power that counts as one node.
-LARGEST_POWER = 5
+#: Subprograms whose values at all points are stored, as a multiple of the square root of a bank's size. They
+#: are the simplest; the values of the others are computed from their operands when needed.
+KEPT_PER_ROOT = 8
+#: Largest integer, and largest power, that counts as one node, however many tokens it takes; textbook laws
+#: rarely have others.
+LARGEST_NUMBER = 5
 #: Most nodes of an enumerated program. Programs of more nodes add few new functions.
 MOST_NODES = 9
 #: Points of the enumeration. Two functions that agree at all of them to seven digits are treated as one.
@@ -43,22 +42,20 @@ NEAR_IN_LARGE = 1e-9
 #: Most subprograms with the same hash key at the first point that can be found; they are the simplest. Where
 #: columns have few or tiny values, thousands share one, and comparing them all would take minutes.
 MOST_ALIKE = 16
-#: Largest distance of two equal values, as a share of their size.
+#: Largest distance of two equal values, as a share of their size. A summand that is smaller than this share
+#: of the other one vanishes in it.
 CLOSE = 1e-7
 #: Distance that is allowed in addition, as a share of the largest target value.
 CLOSE_BY_LARGEST = 1e-10
-#: Smallest ratio of two summands of a join. Below it the smaller one vanishes in the rounding of the other.
-SMALLEST_SUMMAND = 1e-7
 #: Largest mean squared error of a law, as a share of the mean square of y, which is due to rounding.
 LAW_ERROR = 1e-8
 
 # --- Joins ---------------------------------------------------------------------------------------------
 
-#: Most subprograms tried as the first of two in the joins of a repair, each of which must take microseconds.
-MOST_FIRST = 128
-#: Most subprograms tried as the first of two in the join for the whole law, which may take longer.
+#: Most subprograms tried as the first of two in the join for the whole law.
 MOST_FIRST_OF_LAW = 512
-#: First subprograms whose candidates are collected at once, so that these stay in the processor's cache.
+#: First subprograms whose candidates are collected at once, so that these stay in the processor's cache. The
+#: joins of a repair, each of which must take microseconds, try no more.
 FIRSTS_AT_ONCE = 128
 #: Most candidates in this buffer.
 MOST_CANDIDATES = 4096
@@ -74,14 +71,15 @@ ANGLE = 20.0
 FAR_ANGLE = 60.0
 #: The same in stages whose operand is nearly all of the program.
 FARTHEST_ANGLE = 200.0
-#: Length of the array of operands with the same sine: two in each of 64 periods, and a reserve.
-MOST_OPERANDS = 160
+#: Most operands with the same sine: two in each period.
+MOST_OPERANDS = 2 * math.ceil(FARTHEST_ANGLE / math.pi)
 
 # --- Stages --------------------------------------------------------------------------------------------
 
 #: Candidates examined for which a stage plans its joins, which takes about half a second.
 CANDIDATES_OF_STAGE = 60_000_000
-#: Candidates examined after which a stage ends, since equal values may cost more than planned.
+#: Candidates examined after which a stage ends, since equal values may cost more than planned; all repairs
+#: of one call end there, too.
 MOST_CANDIDATES_OF_STAGE = 180_000_000
 #: Candidates examined before `should_stop` is called again, about a tenth of a second.
 CANDIDATES_AT_ONCE = 10_000_000
@@ -94,8 +92,6 @@ FEWEST_FIRSTS = 64
 
 #: Most repaired programs of one call, all of which are evaluated.
 MOST_REPAIRED = 200
-#: Most candidates examined in all repairs of one call, which take a second or two.
-CANDIDATES_OF_REPAIR = 200_000_000
 
 # --- Polynomials ---------------------------------------------------------------------------------------
 

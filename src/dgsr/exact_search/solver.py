@@ -62,9 +62,7 @@ class ExactSolver:
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
         ordinary = np.flatnonzero(data.has_ordinary_weight)
         n_rows = min(len(ordinary), limits.MOST_ROWS)
-        rows = ordinary[
-            np.arange(n_rows) * len(ordinary) // n_rows
-        ]  # evenly spread, since a table may be sorted
+        rows = ordinary[np.arange(n_rows) * len(ordinary) // n_rows]  # evenly spread; a table may be sorted
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
         self._has_points = len(rows) >= limits.N_POINTS and len(self._usable) > 0
@@ -147,7 +145,7 @@ class ExactSolver:
         self,
         near_misses: Population,
         should_stop: Callable[[], bool] = lambda: False,
-        most_candidates: int = limits.CANDIDATES_OF_REPAIR,
+        most_candidates: int = limits.MOST_CANDIDATES_OF_STAGE,
     ) -> Population:
         """Return copies of near misses with one subtree replaced so that they are exact at the points.
 
@@ -157,7 +155,7 @@ class ExactSolver:
         width = self.grammar.max_length
         tokens = np.zeros((limits.MOST_REPAIRED, width), dtype=np.int64)
         lengths = np.zeros(limits.MOST_REPAIRED, dtype=np.int64)
-        n, most_candidates = 0, min(most_candidates, limits.CANDIDATES_OF_REPAIR)
+        n, most_candidates = 0, min(most_candidates, limits.MOST_CANDIDATES_OF_STAGE)
         remaining = np.array([most_candidates])
         if self._has_points:
             data = self.library.table, self._points, self._target, self._largest, remaining
