@@ -34,8 +34,7 @@ _ATTRIBUTES = {
 }
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
 _MAX_HEADER = 1 << 25
-# Largest numbers of bytes, of tokens of a program and of variables that are read; no fit reaches them.
-_MAX_BYTES = 1 << 28
+# Largest numbers of tokens of a program and of variables that are read; no fit reaches them.
 _MAX_LENGTH = 10_000
 _MAX_VARIABLES = 1_000_000
 
@@ -130,7 +129,7 @@ def load(path: str | Path, estimator: type) -> Any:
     """Return the estimator, of class `estimator`, that `save` wrote to a file; see `dgsr.load`."""
     path = Path(path)
     try:
-        texts, arrays, has_digest = unpacked(path, _MAX_BYTES, _MAX_HEADER)
+        texts, arrays, has_digest = unpacked(path)
         header = from_json(texts.get(TEXT, "null"), _refuse_constant)
     except DAMAGE as error:
         raise ValueError(f"{path} is no saved estimator, or is damaged ({error}); save it again.") from error

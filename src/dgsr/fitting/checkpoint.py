@@ -30,9 +30,7 @@ _KIND = "dgsr.checkpoint"
 _FORMAT = 11
 # Fewest seconds between two writes.
 _SECONDS = 3.0
-# Largest numbers of bytes, of characters of the header and of searches that are read; no fit reaches them.
-_MAX_BYTES = 1 << 30
-_MAX_HEADER = 1 << 27
+# Largest number of searches that are read; no fit reaches it.
 _MOST_SEARCHES = 10
 # Parameters that may differ in the fit that continues.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
@@ -66,7 +64,7 @@ class Checkpoint:
     def _read(self) -> None:
         mend = "delete it, or name another file"
         try:
-            texts, arrays, has_digest = unpacked(self.path, _MAX_BYTES, _MAX_HEADER)
+            texts, arrays, has_digest = unpacked(self.path)
             header = from_json(texts.get(TEXT, "null"))
             if not isinstance(header, dict) or header.get("kind") != _KIND or not has_digest:
                 raise ValueError("it is of another kind")

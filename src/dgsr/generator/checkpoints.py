@@ -33,11 +33,9 @@ WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
 # Entry of a card with the digest of a file of format 1, which also identifies it in records of measurements.
 _DIGEST = "sha256"
 
-# Largest sizes of a file of weights and of its header, in bytes, largest absolute value of a number in the
-# header, and largest number of layers or variables. Files with larger numbers were not written by dgsr.
-_MAX_WEIGHTS_BYTES = 1 << 30
-_MAX_HEADER = 1 << 24
+# Largest absolute value of a number in the header. Files with larger numbers were not written by dgsr.
 _MAX_SIZE = 1_000_000
+# Largest number of layers or variables, likewise.
 _MAX_MODULES = 1_000
 # Fields of `Constraints` that belong to a fit and not to a generator.
 _DEMANDS = ("forbidden_columns", "required", "nested", "units")
@@ -77,7 +75,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, s
 
 def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor], bool]:
     """Return the header and the tensors of a file, and whether it has a digest; see `unpacked`."""
-    header, arrays, has_digest = unpacked(path, _MAX_WEIGHTS_BYTES, _MAX_HEADER)
+    header, arrays, has_digest = unpacked(path)
     return header, {name: torch.from_numpy(array) for name, array in arrays.items()}, has_digest
 
 

@@ -126,7 +126,7 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
 
 def resealed(path: Path, rng: random.Random) -> bytes:
     """Return a file with a right digest (`dgsr.files.container`), whose text or numbers were changed."""
-    texts, arrays, _ = unpacked(path, 1 << 28, 1 << 28)
+    texts, arrays, _ = unpacked(path)
     text = texts[TEXT]
     if rng.random() < 0.7:
         text = damaged(text.encode(), rng).decode(errors="replace")
