@@ -17,13 +17,8 @@ import numpy as np
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 
-#: Bit of a subprogram around which an offset is fitted, so that its own would be redundant.
-OFFSET = 1
-#: Bit of a subprogram around which a scale is fitted.
-SCALE = 2
-
-# Most rounds of rewriting a program; a few suffice in all known libraries.
-_MAX_ROUNDS = 64
+#: Bits of a subprogram around which an offset, or a scale, is fitted, so that its own would be redundant.
+OFFSET, SCALE = 1, 2
 
 
 class Rewriting(NamedTuple):
@@ -326,7 +321,7 @@ def simplify(tokens, length, constants, arity, rewriting, linear_scaling):
     """
     ends = np.empty(length + 1, dtype=np.int64)
     fitted = np.zeros(length + 1, dtype=np.int64)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(2 * length):  # of two rounds, one deletes a token or is the last
         before = skeleton(tokens, length)
         n_before = length
         _constants_first(tokens, length, constants, arity, rewriting, ends)

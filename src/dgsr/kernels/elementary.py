@@ -20,11 +20,10 @@ from dgsr.kernels.compilation import compiled
 
 # 1.5 * 2**52. Adding it to a number of moderate size leaves the nearest integer in the low bits.
 _ROUND = 6755399441055744.0
-_LOG2_E = 1.4426950408889634
+_LOG2_E = math.log2(math.e)
 # log(2) as a sum, whose first part is short, so that its multiples are exact.
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
-_TWO_OVER_PI = 6.36619772367581382433e-01
 # pi/2 as a sum, whose first two parts have 33 bits, so that their multiples below 2**20 are exact.
 _HALF_PI_1 = 1.57079632673412561417e00
 _HALF_PI_2 = 6.07710050630396597660e-11
@@ -68,7 +67,7 @@ def exp(x):
 @_inlined
 def _sine(x, quarter_turns):
     """Return sin(x + quarter_turns pi/2) for |x| <= _LARGE_ANGLE."""
-    shifted = x * _TWO_OVER_PI + _ROUND
+    shifted = x * (2.0 / math.pi) + _ROUND
     k = shifted - _ROUND
     r = ((x - k * _HALF_PI_1) - k * _HALF_PI_2) - k * _HALF_PI_3  # |r| <= pi/4
     z = r * r

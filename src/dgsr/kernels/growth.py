@@ -17,8 +17,8 @@ from dgsr.kernels.random import integer, uniform
 
 #: Most attempts of a genetic operator to make a valid child.
 ATTEMPTS = 4
-# Attempts at a random program after which the constraints are assumed to allow none.
-_MOST_ATTEMPTS = 10_000
+#: Attempts at a random program in a row after which the constraints are assumed to allow none.
+MOST_ATTEMPTS = 200_000
 #: Initial value of a constant that does not come from a parent.
 NEW_CONSTANT = 1.0
 
@@ -214,7 +214,7 @@ def fill_with_random_programs(programs, grammar, min_height, max_height, full_sh
     for b in range(len(programs.lengths)):
         height = min_height + integer(state, max_height - min_height + 1)
         full = uniform(state) < full_share
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(MOST_ATTEMPTS):
             reset(draft.counters)
             if grow(height, full, draft, grammar, choices, state):
                 break

@@ -213,8 +213,8 @@ def _differentiate_power(side, left, right, out, adjoint, result, n):
 
 # User-defined operators --------------------------------------------------------------------------
 
-# Step of central differences, relative to arguments above 1: the cube root of the rounding unit.
-_STEP = 6e-6
+# Step of central differences, relative to arguments above 1, at which rounding and curvature err alike.
+_STEP = float(np.cbrt(np.finfo(float).eps))
 
 # The decorator of functions that only compiled code calls. Without wrappers for Python and C they compile in
 # two thirds of the time.

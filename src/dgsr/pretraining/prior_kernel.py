@@ -20,14 +20,12 @@ from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton, s
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import CONSTANT, new_workspace, run_program
 from dgsr.kernels.grammar import N_CONSTANTS, is_valid
+from dgsr.kernels.growth import MOST_ATTEMPTS
 from dgsr.kernels.random import integer, log_uniform, normal, uniform
 from dgsr.pretraining.prior_inputs import change_units, draw_inputs, draw_varied_inputs
 from dgsr.pretraining.prior_laws import N_UNITS, grow_law
 from dgsr.pretraining.prior_programs import Subprograms, new_subprograms, write_program
 from dgsr.pretraining.prior_trees import Tree, grow_tree, new_tree
-
-# Consecutive rejected equations after which drawing ends, since the prior seems to have no valid one.
-_MAX_TRIALS = 200_000
 
 # Absolute value below which all targets must be.
 _LARGEST = 1e8
@@ -101,7 +99,7 @@ def is_left_out(values, excluded):
     """Return whether values (n_points,) belong to a function that must not be drawn."""
     value = values[excluded.key]
     if np.isfinite(value):
-        margin = 2e-9 * (1.0 + abs(value))  # wider than the tolerance of `_match`
+        margin = 2.0 * _ROUNDING * (1.0 + abs(value))  # wider than the tolerance of `_match`
         low, high = 0, excluded.n_ordered
         while low < high:
             middle = (low + high) // 2
@@ -321,7 +319,7 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, programs, X
     tokens, lengths, constants = programs
     w = _new_workspace(tokens.shape[1], X.shape[2], excluded.points.shape[1], prior.has_constants)
     b = n_trials = 0
-    while b < len(lengths) and n_trials < _MAX_TRIALS:
+    while b < len(lengths) and n_trials < MOST_ATTEMPTS:
         n_trials += 1
         own = tokens[b], constants[b]
         length = _draw_program(*own, n_variables, table, grammar, prior, law, excluded, w, state)
