@@ -9,28 +9,29 @@ from dgsr.kernels.grammar import parent_of_next, push, reset
 
 
 @compiled()
-def _add_pairs(tokens, lengths, grammar, root, counts):
-    counters = np.zeros(5, dtype=np.int64)
-    stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
-    for b in range(len(lengths)):
-        reset(counters)
-        for i in range(lengths[b]):
-            counts[b, parent_of_next(counters, stack, root), tokens[b, i]] += 1.0
-            push(tokens[b, i], counters, stack, grammar)
-
-
 def pair_counts(tokens, lengths, grammar, n_operators):
     """Return how often each token is under each parent, shape (n_programs, n_operators + 1, n_tokens).
 
     Parents are the operators, which are the first tokens of a library, then the root.
     """
     counts = np.zeros((len(lengths), n_operators + 1, len(grammar.arity)))
-    _add_pairs(tokens, lengths, grammar, n_operators, counts)
+    counters = np.zeros(5, dtype=np.int64)
+    stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
+    for b in range(len(lengths)):
+        reset(counters)
+        for i in range(lengths[b]):
+            counts[b, parent_of_next(counters, stack, n_operators), tokens[b, i]] += 1.0
+            push(tokens[b, i], counters, stack, grammar)
     return counts
 
 
 @compiled()
-def _add_values(tokens, lengths, arity, values, sums):
+def pair_sums(tokens, lengths, arity, values):
+    """Return the sums over a program's tokens of a value for the token and its parent, shape (n_programs,).
+
+    `values` has the shape (n_operators + 1, n_tokens); the parents are the operators, then the root.
+    """
+    sums = np.zeros(len(lengths))
     parents = np.zeros(tokens.shape[1] + 1, dtype=np.int64)  # of the nodes that follow, the next one last
     for b in range(len(lengths)):
         parents[0], n = len(values) - 1, 1
@@ -41,13 +42,4 @@ def _add_values(tokens, lengths, arity, values, sums):
             for _ in range(arity[token]):
                 parents[n] = token
                 n += 1
-
-
-def pair_sums(tokens, lengths, arity, values):
-    """Return the sums over a program's tokens of a value for the token and its parent, shape (n_programs,).
-
-    `values` has the shape (n_operators + 1, n_tokens); the parents are the operators, then the root.
-    """
-    sums = np.zeros(len(lengths))
-    _add_values(tokens, lengths, arity, values, sums)
     return sums
