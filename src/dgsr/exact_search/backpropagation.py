@@ -31,10 +31,8 @@ from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
-_compiled = compiled()
 
-
-@_compiled
+@compiled()
 def _nearest(op, value, now):
     """Return the operand of a sine, cosine or square with a given value, nearest to the present one."""
     if op == SQUARE:
@@ -49,7 +47,7 @@ def _nearest(op, value, now):
     return angle if abs(angle - now) < abs(other - now) else other
 
 
-@_compiled
+@compiled()
 def _operand(op, is_first, values, other, out):
     """Write an operand of +, -, * or /, given the values and the other operand; return False if unknown."""
     if op == ADD:
@@ -67,7 +65,7 @@ def _operand(op, is_first, values, other, out):
     return True
 
 
-@_compiled
+@compiled()
 def repair(tokens, length, table, points, target, bank, remaining, repaired, lengths):
     """Write programs that have the target's values and differ from a given one in one proper subtree.
 
@@ -109,7 +107,7 @@ def repair(tokens, length, table, points, target, bank, remaining, repaired, len
             known[first] = unary_operand(op, wanted[i], wanted[first])
     count = 0
     for i in range(1, length):
-        if not known[i] or count == len(repaired):
+        if not known[i]:
             continue
         n = join(wanted[i], bank, in_sine[i], limits.FIRSTS_AT_ONCE, remaining, program)
         rest = length - ends[i]

@@ -15,13 +15,10 @@ import numpy as np
 from dgsr.exact_search import limits
 from dgsr.exact_search.enumeration import enumerate_programs
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import allocation_free, compiled
+from dgsr.kernels.compilation import allocation_free, compiled, inlined
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.inverses import invertible_operators
 from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply, is_binary
-
-_compiled = compiled()
-_inlined = compiled(_nrt=False, forceinline=True)
 
 
 class Semantics(NamedTuple):
@@ -95,7 +92,7 @@ def new_bank(library, size):
 _kept, _kept_for_a_while = cache(new_bank), lru_cache(maxsize=2)(new_bank)
 
 
-@_compiled
+@compiled()
 def choose_points(columns):
     """Return N_POINTS rows of columns (C, n), evenly spread but for the most informative one, which is first.
 
@@ -123,7 +120,7 @@ def choose_points(columns):
     return rows
 
 
-@_compiled
+@compiled()
 def fill(points, bank):
     """Write the semantics of a bank, given the columns at the points, (C, N_POINTS)."""
     values, at_first, slots, bloom = bank.semantics
@@ -180,7 +177,7 @@ def _fill_first(start, opcode, address, operands, at_first):
             apply(op, address[i], at_first[first[i] :], at_first[second[i] :], at_first[i:], 1)
 
 
-@_compiled
+@compiled()
 def values_of(i, bank, out):
     """Write the values of subprogram i at all points into `out`, shape (N_POINTS,), float64."""
     if i < bank.n_kept:
@@ -192,7 +189,7 @@ def values_of(i, bank, out):
     apply(bank.opcode[i], bank.address[i], first, second, out, limits.N_POINTS)
 
 
-@_compiled
+@compiled()
 def write_subprogram(number, bank, program, at):
     """Write the tokens of a subprogram from position `at` on; return the position after them."""
     stack = np.empty(len(program) - at + 1, dtype=np.int64)
@@ -213,32 +210,32 @@ def write_subprogram(number, bank, program, at):
     return at
 
 
-@_inlined
+@inlined
 def _bits(value):
     return np.float64(value).view(np.int64)
 
 
-@_inlined
+@inlined
 def _mixed(key):
     return np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
 
 
-@_inlined
+@inlined
 def _slot(mixed, slots):
     return np.int64(mixed >> np.uint64(34)) & (len(slots) - 1)
 
 
-@_inlined
+@inlined
 def _word(mixed, bloom):
     return np.int64(mixed >> np.uint64(38)) & (len(bloom) - 1)
 
 
-@_inlined
+@inlined
 def _bit(mixed):
     return np.uint64(1) << (mixed >> np.uint64(58))
 
 
-@_inlined
+@inlined
 def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, remaining):
     """Add (f, kind, index) of every subprogram with this value at the first point to the n candidates.
 

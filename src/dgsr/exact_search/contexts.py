@@ -31,16 +31,14 @@ from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import COS, EXP, SIN
 
-_compiled = compiled()
 
-
-@_compiled
+@compiled()
 def n_contexts(n_programs, bank):
     """Return the number of contexts without a subprogram or with one of the first `n_programs`."""
     return len(bank.unary) + limits.LARGEST_NUMBER - 1 + ALONE * n_programs
 
 
-@_compiled
+@compiled()
 def parts(context, bank):
     """Return the index of the unary operator or -1, the power, the way of combining, and the subprogram."""
     n_unary = len(bank.unary)
@@ -52,7 +50,7 @@ def parts(context, bank):
     return -1, 1, pair % ALONE, pair // ALONE
 
 
-@_compiled
+@compiled()
 def nodes_of(contexts, bank):
     """Return the total number of nodes of a tuple of contexts, in which -1 means no context."""
     n = 0
@@ -63,7 +61,7 @@ def nodes_of(contexts, bank):
     return n
 
 
-@_compiled
+@compiled()
 def has_sine(context, bank):
     """Return whether a context has a subprogram with a sine or cosine; -1 means no context."""
     if context < 0:
@@ -72,7 +70,7 @@ def has_sine(context, bank):
     return kind != ALONE and bank.trigonometric[f]
 
 
-@_compiled
+@compiled()
 def commute(outer, inner, bank):
     """Return whether two contexts give the same function in either order."""
     first, second = parts(outer, bank)[2], parts(inner, bank)[2]
@@ -81,7 +79,7 @@ def commute(outer, inner, bank):
     return sums or (products and (second == MULTIPLIED or second == BY_FIRST))
 
 
-@_compiled
+@compiled()
 def fill_hole(context, bank, inside, out):
     """Write the values of a context, given those of its hole."""
     unary, power, kind, f = parts(context, bank)
@@ -92,7 +90,7 @@ def fill_hole(context, bank, inside, out):
         out[j] = combined(kind, bank.semantics.values[f, j], inside[j])
 
 
-@_compiled
+@compiled()
 def invert(context, bank, target, out):
     """Write the values that the hole must have; return False if they do not exist or are not unique.
 
@@ -118,7 +116,7 @@ def invert(context, bank, target, out):
     return bank.binary_tokens[2] >= 0 and (power % 2 == 1 or extremes(target)[0] >= 0.0)
 
 
-@_compiled
+@compiled()
 def length_in(join, contexts, bank):
     """Return the number of tokens of a join in contexts, the outermost first."""
     length = bank.length[join.second]
@@ -134,7 +132,7 @@ def length_in(join, contexts, bank):
     return length
 
 
-@_compiled
+@compiled()
 def write_in(join, contexts, bank, program):
     """Write the tokens of a join in contexts, the outermost first; return how many there are."""
     # Contexts are written from the innermost to the outermost; each shifts the tokens written so far.

@@ -20,8 +20,6 @@ from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, MUL, SIN, SQUARE, VARIABLE, apply, is_binary
 
-_compiled = compiled()
-
 
 class Enumeration(NamedTuple):
     """Programs, the simplest first, as their first token and the indices of their operands."""
@@ -67,7 +65,7 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
             return programs
 
 
-@_compiled
+@compiled()
 def _add_columns_and_integers(columns, first_variable, add, div, opcode, argument, programs):
     """Add the columns, and integers as multiples of x1 over x1; missing `add` and `div` are -1."""
     for c in range(len(columns)):
@@ -112,7 +110,7 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
         _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs)
 
 
-@_compiled
+@compiled()
 def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs):
     """Add n of the `total` programs of all kinds, starting one step after index `at`, while there is room."""
     for _ in range(n):
@@ -141,7 +139,7 @@ def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, progra
                     power = _add(multiply, f, power, nodes, opcode, argument, programs)
 
 
-@_compiled
+@compiled()
 def _add(token, f, s, nodes, opcode, argument, programs):
     """Add a program if it is new; return its index or that of its equivalent, or -1 if it is useless."""
     op, own = opcode[token], opcode[token] == SIN or opcode[token] == COS
@@ -157,7 +155,7 @@ def _add(token, f, s, nodes, opcode, argument, programs):
     return _keep(token, f, s, length, nodes, own or trigonometric, values, programs)
 
 
-@_compiled
+@compiled()
 def _keep(token, f, s, length, nodes, trigonometric, values, programs):
     """Add a program if no other has its values; return the index of the program with them, or -1."""
     n_finite, largest, mixed, alike = 0, 0.0, np.uint64(0), True

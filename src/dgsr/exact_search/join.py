@@ -19,7 +19,7 @@ import numpy as np
 from dgsr.exact_search import limits
 from dgsr.exact_search.bank import probe, values_of, write_subprogram
 from dgsr.kernels.arrays import copy_to, extremes
-from dgsr.kernels.compilation import allocation_free, compiled
+from dgsr.kernels.compilation import allocation_free, compiled, inlined
 from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, apply
 
@@ -27,9 +27,6 @@ from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, apply
 ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7)
 #: Number of nodes that means that there is no join.
 NONE = 1 << 30
-
-_compiled = compiled()
-_inlined = compiled(_nrt=False, forceinline=True)
 
 
 class Query(NamedTuple):
@@ -44,7 +41,7 @@ class Query(NamedTuple):
     remaining: np.ndarray  # (1,) int64: remaining budget of candidates examined; below 0 the search ends
 
 
-@_compiled
+@compiled()
 def new_query():
     """Return a query without values."""
     row = np.empty(limits.N_POINTS)
@@ -65,7 +62,7 @@ class Join(NamedTuple):
     second: int  # index of g
 
 
-@_inlined
+@inlined
 def combined(kind, f, g):
     """Return the value of the combination of f and g."""
     if kind == ADDED:
@@ -83,7 +80,7 @@ def combined(kind, f, g):
     return g
 
 
-@_inlined
+@inlined
 def second_of(kind, value, first):
     """Return the second value g, given the first value f and the result of `combined` for both."""
     if kind == ADDED:
@@ -99,7 +96,7 @@ def second_of(kind, value, first):
     return value * first
 
 
-@_inlined
+@inlined
 def binary_of(kind):
     """Return the operator of a way of combining: 0 to 3 for add, sub, mul and div."""
     if kind < MULTIPLIED:
@@ -129,7 +126,7 @@ def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, re
     return n
 
 
-@_compiled
+@compiled()
 def values_of_join(join, bank, work, out):
     """Write the values of a join, computed from its subprograms."""
     values_of(join.second, bank, work)
@@ -140,7 +137,7 @@ def values_of_join(join, bank, work, out):
     apply_unary_or_power(join.unary, join.power, bank, work, out)
 
 
-@_compiled
+@compiled()
 def apply_unary_or_power(unary, power, bank, values, out):
     """Write the values of a unary operator, or of a power if `unary` is -1, given those of its operand."""
     if unary >= 0:
@@ -152,7 +149,7 @@ def apply_unary_or_power(unary, power, bank, values, out):
             out[j] *= values[j]
 
 
-@_compiled
+@compiled()
 def are_close(values, target, tolerance):
     """Return whether all values are within the tolerance of the target."""
     for j in range(limits.N_POINTS):
@@ -161,7 +158,7 @@ def are_close(values, target, tolerance):
     return True
 
 
-@_compiled
+@compiled()
 def fill_tolerance(target, tolerance):
     """Write the largest distance of a join from a target; return False if the target is not finite."""
     size = 0.0
@@ -174,13 +171,13 @@ def fill_tolerance(target, tolerance):
     return True
 
 
-@_compiled
+@compiled()
 def n_outer(bank):
     """Return the number of ways in which a join may begin: with no operator, a unary one, or a power."""
     return len(bank.unary) + limits.LARGEST_NUMBER
 
 
-@_compiled
+@compiled()
 def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
     """Return the join of fewest nodes that has the values of a query, before its budget `remaining` is spent.
 
@@ -212,7 +209,8 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
             power, above = at - n_unary + 1, 1
             if bank.binary_tokens[2] < 0 or (power % 2 == 0 and least < 0.0):
                 continue
-            n_operands = _roots(target[0], power, operands)
+            operands[0] = math.copysign(abs(target[0]) ** (1.0 / power), target[0])
+            operands[1], n_operands = -operands[0], 2 - power % 2
         stop = n_firsts[0 if n_operands == 1 and power == 1 else 1]
         most_tokens = (most - (power - 1)) // power - (unary >= 0)
         n_parts = (stop - 1) // limits.FIRSTS_AT_ONCE + 1
@@ -247,7 +245,7 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
     return best
 
 
-@_compiled
+@compiled()
 def join(target, bank, without, most_first, remaining, program):
     """Write the tokens of the simplest join that has the values of a target; return their number, or 0.
 
@@ -266,7 +264,7 @@ def join(target, bank, without, most_first, remaining, program):
     return 0 if found.nodes == NONE else write_join(found, bank, program)
 
 
-@_compiled
+@compiled()
 def operands_of(op, value, largest, out):
     """Write the operands with a value, of sines and cosines up to a size `largest`; return their number."""
     if op != SIN and op != COS:
@@ -290,14 +288,7 @@ def operands_of(op, value, largest, out):
     return n
 
 
-@_compiled
-def _roots(value, power, out):
-    out[0] = math.copysign(abs(value) ** (1.0 / power), value)
-    out[1] = -out[0]
-    return 2 - power % 2
-
-
-@_compiled
+@compiled()
 def write_join(join, bank, program):
     """Write the tokens of a join; return their number."""
     at = 0

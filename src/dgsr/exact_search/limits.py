@@ -88,11 +88,6 @@ INVERSION = 20
 #: Fewest subprograms tried as the first of two under contexts. With fewer, long stages would find little.
 FEWEST_FIRSTS = 64
 
-# --- Repair --------------------------------------------------------------------------------------------
-
-#: Most repaired programs of one call, all of which are evaluated.
-MOST_REPAIRED = 200
-
 # --- Polynomials ---------------------------------------------------------------------------------------
 
 #: Most rows to which polynomials are fitted. With many columns, few rows do not determine the terms.

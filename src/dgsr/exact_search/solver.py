@@ -153,8 +153,8 @@ class ExactSolver:
         `most_candidates` examined candidates.
         """
         width = self.grammar.max_length
-        tokens = np.zeros((limits.MOST_REPAIRED, width), dtype=np.int64)
-        lengths = np.zeros(limits.MOST_REPAIRED, dtype=np.int64)
+        lengths = np.zeros(len(near_misses) * width, dtype=np.int64)  # each subtree may be replaced
+        tokens = np.zeros((len(lengths), width), dtype=np.int64)
         n, most_candidates = 0, min(most_candidates, limits.MOST_CANDIDATES_OF_STAGE)
         remaining = np.array([most_candidates])
         if self._has_points:

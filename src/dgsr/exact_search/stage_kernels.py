@@ -49,8 +49,6 @@ _AT, _JOINS, REMAINING, _NODES, LENGTH = range(5)
 # Number of interpretations of the first value: as sine, cosine, and under an even power minus either of them.
 _SIGNS = 4
 
-_compiled = compiled()
-
 
 class StageTask(NamedTuple):
     """A stage in numbers, for one bank. Each kind of stage ignores some of the fields."""
@@ -69,7 +67,7 @@ def new_progress():
     return np.array([0, -1, limits.MOST_CANDIDATES_OF_STAGE, NONE, 0])
 
 
-@_compiled
+@compiled()
 def go_on(task, progress, target, bank, program):
     """Continue a stage for about a tenth of a second; return whether it is not finished.
 
@@ -83,7 +81,7 @@ def go_on(task, progress, target, bank, program):
     return _search_in_sine(task, progress, target, bank, program)
 
 
-@_compiled
+@compiled()
 def _search_wide(progress, target, bank, program):
     """Search for the simplest join whose first subprogram may be any of the bank; see `go_on`."""
     query = new_query()
@@ -98,7 +96,7 @@ def _search_wide(progress, target, bank, program):
     return progress[_AT] < n_outer(bank) and progress[REMAINING] > 0
 
 
-@_compiled
+@compiled()
 def _has_values(join, contexts, target, tolerance, bank, work):
     """Return whether a join in contexts has the target's values, in spite of the rounding of inversions."""
     values_of_join(join, bank, work[0], work[1])
@@ -109,7 +107,7 @@ def _has_values(join, contexts, target, tolerance, bank, work):
     return are_close(work[1], target, tolerance)
 
 
-@_compiled
+@compiled()
 def _search_in_contexts(task, progress, target, bank, program):
     """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`."""
     tolerance, query = np.empty(limits.N_POINTS), new_query()
@@ -163,7 +161,7 @@ def _search_in_contexts(task, progress, target, bank, program):
     return False
 
 
-@_compiled
+@compiled()
 def _search_in_sine(task, progress, target, bank, program):
     """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`."""
     tolerance, query = np.empty(limits.N_POINTS), new_query()
@@ -222,7 +220,7 @@ def _search_in_sine(task, progress, target, bank, program):
     return False
 
 
-@_compiled
+@compiled()
 def _number_of(op, bank):
     """Return the index of an operator among the bank's unary operators; -1 if the library lacks it."""
     for i in range(len(bank.unary)):
@@ -231,7 +229,7 @@ def _number_of(op, bank):
     return -1
 
 
-@_compiled
+@compiled()
 def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, most_nodes, query):
     """Return the simplest join in contexts, given the first value of a sine's operand.
 

@@ -148,6 +148,8 @@ class Kernel(CPUDispatcher):
 #: The decorator of functions that allocate nothing. In others, numba updates a reference count at every read
 #: of a field of a named tuple, by atomic operations that take most of the time of a small function.
 allocation_free = compiled(_nrt=False)
+#: The same for small functions of loops that should be vectorised.
+inlined = compiled(_nrt=False, forceinline=True)
 
 
 @contextlib.contextmanager
