@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from dgsr.exact_search import ExactSolver
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints, Grammar
 from dgsr.expressions.programs.library import Library
+from dgsr.files.writing import write_atomically
 from dgsr.finishing import finish
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
@@ -57,12 +58,8 @@ def compile_kernels(has_constants: bool) -> None:
 def _keep_names(path: Path) -> None:
     compiled = [name for name, kernel in Kernel.instances.items() if kernel.signatures]
     names = [name for name in compiled if not name.startswith("dgsr.pretraining.")]
-    try:
-        partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(names), encoding="utf-8")
-        partial.replace(path)
-    except OSError:
-        pass  # without the file the next process runs the small search again
+    with suppress(OSError):  # without the file the next process runs the small search again
+        write_atomically(path, json.dumps(names).encode())
 
 
 def _load(path: Path) -> bool:

@@ -24,13 +24,11 @@ from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.search.config import SearchConfig
 
-# Time of one fit of a program's constants, in evaluations of a program. The clock is read after each part of
-# a population, and parts are smaller where a program takes longer.
-_FIT_COST = 10
+# Time of one step of the fit of a program's constants, in evaluations of a program. The clock is read after
+# each part of a population, and parts are smaller where a program takes longer.
+_STEP_COST = 2
 # Most steps of the fit of a program that enters the archive, whose constants a user may see.
 _THOROUGH = 30
-# Time of such a fit, in evaluations.
-_THOROUGH_COST = 60
 
 
 @dataclass
@@ -155,7 +153,7 @@ class Fitted(Evaluation):
         # All parts share one random state, so that second starts do not depend on the size of the parts.
         state = new_state(0)
         n = self.config.fit_iterations
-        for part in self.budget.parts(len(chosen), self.data, (1 + second_start) * _FIT_COST):
+        for part in self.budget.parts(len(chosen), self.data, (1 + second_start) * n * _STEP_COST):
             at = chosen[part]
             programs = population[at]
             found = fit_constants(programs, self.data, n_iterations=n, second_start=second_start, state=state)
@@ -168,7 +166,7 @@ class Fitted(Evaluation):
         best = np.minimum.accumulate(self.archive.nmse)
         improved = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
         parts = []
-        for part in self.budget.parts(len(improved), self.data, 4 * _FIT_COST):
+        for part in self.budget.parts(len(improved), self.data, _THOROUGH * _STEP_COST):
             at = improved[part]
             variants, nmse = written_out(population[at], Fit(*(a[at] for a in fit)), self.data)
             counted = _times(nmse, self.valid.factors(variants))
@@ -183,7 +181,7 @@ class Fitted(Evaluation):
 
     def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
         """Fit all constants to convergence: these programs are few, and users see them."""
-        for part in self.budget.parts(len(programs), self.data, _THOROUGH_COST):
+        for part in self.budget.parts(len(programs), self.data, _THOROUGH * _STEP_COST):
             nmse[part] = fit_constants(
                 programs[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
             ).nmse

@@ -51,8 +51,6 @@ _SECONDS = (1.0, 2.0)
 # Programs that migrate from each island to the next when they meet. With them 20 of 22 laws were found,
 # without 18, a difference within chance.
 _N_MIGRANTS = 5
-# Bytes by which the memory of a process may exceed that after its first call before loky ends the process.
-_MOST_GROWTH = 2 * 10**9
 # Failures in a row of calls in which a process was killed; after these the search goes on in its own process.
 _MOST_DEATHS = 3
 # Seconds within which joblib's thread takes up the calls that were submitted.
@@ -325,12 +323,6 @@ _kept: dict[str, list[Search]] = {}
 _lock = threading.Lock()
 
 
-def _taken(key: str) -> Search | None:
-    """Remove a search of a key from the cache and return it; None if there is none."""
-    with _lock:
-        return _kept[key].pop() if _kept.get(key) else None
-
-
 def _keep(key: str, search: Search) -> None:
     """Put a search into the cache for the next rounds."""
     with _lock:
@@ -344,7 +336,7 @@ def _let_grow() -> None:
     # loky ends a process that has grown by 300 MB since its first call. A search with its kernels takes as
     # much, so that a process started in place of another would be ended repeatedly.
     loky = sys.modules["joblib.externals.loky.process_executor"]
-    loky._MAX_MEMORY_LEAK_SIZE = _MOST_GROWTH  # type: ignore[attr-defined]
+    loky._MAX_MEMORY_LEAK_SIZE = np.inf  # type: ignore[attr-defined]
     # loky collects garbage every second, which with all these modules would take a tenth of a second.
     gc.unfreeze()
     gc.collect()
@@ -367,7 +359,8 @@ def _advanced(
     The island may spend `n_evaluations` and `seconds`, and stops after the round whose end is nearest to the
     `meeting`, in seconds from now. The process of the fit is `pid`.
     """
-    search = _taken(key)
+    with _lock:
+        search = _kept[key].pop() if _kept.get(key) else None
     with one_thread(), np.errstate(all="ignore"):
         if search is None:
             if arguments is None:
