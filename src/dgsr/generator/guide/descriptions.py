@@ -29,8 +29,6 @@ from dgsr.generator.guide.functions import (
 
 # Largest absolute logit of a correlation.
 _LARGEST_LOGIT = 6.0
-# Smallest unexplained share of variance that a logit distinguishes from 0.
-_LEAST_UNEXPLAINED = 1e-6
 # Ridge of the regressions, as a share of the variance of a standardised column.
 _RIDGE = 1.1e-5
 
@@ -96,7 +94,7 @@ class Descriptions(NamedTuple):
 
 def _logit(correlation: Tensor) -> Tensor:
     """Return -log(1 - r^2)/2 with the sign of r, for correlations r."""
-    unexplained = (1.0 - correlation.square()).clamp_min(_LEAST_UNEXPLAINED)
+    unexplained = (1.0 - correlation.square()).clamp_min(0.0)
     return correlation.sign() * (-0.5 * unexplained.log()).clamp_max(_LARGEST_LOGIT)
 
 
