@@ -133,7 +133,7 @@ def is_recovered(
     pairs = _comparable(values, truth)
     if len(pairs) < MIN_COMPARABLE:
         return Recovery(False, "undefined", None, math.inf)
-    error = max(_relative_difference(a, b) for a, b in pairs)
+    error = max(0.0 if a == b else float(abs(a - b) / max(abs(a), abs(b))) for a, b in pairs)
     if error <= TOLERANCE:
         confirmed = _prove("equal", candidate, problem, time_limit) if confirm else None
         return Recovery(True, "sympy" if confirmed else "numeric", confirmed, error)
@@ -191,10 +191,6 @@ def _values(tree: Tree, points: list[dict[str, Any]]) -> list[Any]:
 def _comparable(values: list[Any], truth: list[Any]) -> list[tuple[Any, Any]]:
     """Return the pairs of values where both are defined."""
     return [(a, b) for a, b in zip(values, truth) if a is not None and b is not None]
-
-
-def _relative_difference(a: Any, b: Any) -> float:
-    return 0.0 if a == b else float(abs(a - b) / max(abs(a), abs(b)))
 
 
 def _r2(pairs: list[tuple[Any, Any]]) -> float:

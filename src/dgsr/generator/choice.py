@@ -11,7 +11,6 @@ from dgsr.expressions.programs.library import Library
 from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.checkpoints import (
     WEIGHTS,
-    GeneratorInfo,
     card_of,
     folder_of,
     list_generators,
@@ -56,27 +55,17 @@ def find_generator(library: Library) -> str | None:
     It knows the most operators of the library. Ties are broken by the fewest other operators, then by the
     smallest sufficient number of variables, or by the largest number where none is sufficient.
     """
-    able = [info for info in list_generators() if _serves(info, library)]
-    return max(able, key=lambda info: _suitability(_library_of(info), library)).name if able else None
-
-
-def _serves(info: GeneratorInfo, library: Library) -> bool:
-    theirs, encoder = _library_of(info), info.card["config"].get("encoder", "rows")
-    if theirs.has_constants != library.has_constants or not can_adapt(encoder, theirs, library):
-        return False
-    return theirs.n_variables >= library.n_variables or encoder != "rows"
-
-
-def _suitability(theirs: Library, library: Library) -> tuple[int, int, bool, int]:
-    n_common = len(set(theirs.operators) & set(library.operators))
-    is_enough = theirs.n_variables >= library.n_variables
-    n_spare = -theirs.n_variables if is_enough else theirs.n_variables
-    return n_common, -len(theirs.operators), is_enough, n_spare
-
-
-def _library_of(info: GeneratorInfo) -> Library:
-    card = info.card["library"]
-    return Library(info.name, tuple(card["operators"]), card["has_constants"], card["n_variables"])
+    suitability = {}
+    for info in list_generators():
+        card, encoder = info.card["library"], info.card["config"].get("encoder", "rows")
+        theirs = Library(info.name, tuple(card["operators"]), card["has_constants"], card["n_variables"])
+        is_enough = theirs.n_variables >= library.n_variables
+        is_able = theirs.has_constants == library.has_constants and can_adapt(encoder, theirs, library)
+        if is_able and (is_enough or encoder != "rows"):
+            n_common = len(set(theirs.operators) & set(library.operators))
+            n_spare = -theirs.n_variables if is_enough else theirs.n_variables
+            suitability[info.name] = n_common, -len(theirs.operators), is_enough, n_spare
+    return max(suitability, key=suitability.__getitem__, default=None)
 
 
 def choose_generator(

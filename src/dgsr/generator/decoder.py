@@ -181,9 +181,6 @@ class Decoder(nn.Module):
             x = layer.attend(x, tree, keys_values).view(d * k, length, -1)
         if cache is not None:
             cache.length += length
-        return self._logits(x.view(d, k * length, -1), memory.outputs).view(d, k, length, -1)
-
-    def _logits(self, x: Tensor, outputs: Tensor) -> Tensor:
-        """Map x (D, N, width) and outputs (D, n_tokens, width + 1) to logits (D, N, n_tokens)."""
-        weight, bias = outputs[..., :-1], outputs[..., -1]
-        return torch.baddbmm(bias.unsqueeze(1), self.norm(x), weight.transpose(1, 2))
+        weight, bias = memory.outputs[..., :-1], memory.outputs[..., -1]
+        x = self.norm(x.view(d, k * length, -1))
+        return torch.baddbmm(bias.unsqueeze(1), x, weight.transpose(1, 2)).view(d, k, length, -1)

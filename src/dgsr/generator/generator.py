@@ -132,7 +132,9 @@ class Generator(nn.Module):
                 f"X has {n_features} columns, the generator was trained for at most {known}; "
                 "use generator='untrained', or pretrain one with more variables."
             )
-        X, y = self._rows_to_read(X, y, seed)
+        if len(y) > self.config.max_rows:
+            rows = np.random.default_rng(seed).choice(len(y), self.config.max_rows, replace=False)
+            X, y = X[rows], y[rows]
         if isinstance(self.encoder, DescriptionEncoder):
             latents, unread = self.encoder.read_strongest(*self._on_device(X[None], y[None]))
             return Encoding(latents, unread=unread)
@@ -163,13 +165,6 @@ class Generator(nn.Module):
         """Return copies of the data as tensors; a view of one column and row would become a number."""
         inputs, target = (torch.from_numpy(np.array(values, dtype=np.float64)) for values in (X, y))
         return inputs.to(self.device), target.to(self.device)
-
-    def _rows_to_read(self, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of a data set, or a random sample of `config.max_rows` where it has more."""
-        if len(y) <= self.config.max_rows:
-            return X, y
-        rows = np.random.default_rng(seed).choice(len(y), self.config.max_rows, replace=False)
-        return X[rows], y[rows]
 
     def log_probs(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
