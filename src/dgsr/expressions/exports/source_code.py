@@ -16,15 +16,10 @@ from dgsr.expressions.exports.identifiers import fresh, identifiers
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.evaluation import HIDDEN_OPERANDS, Functions, fold_numbers
 from dgsr.expressions.trees.infix import ATOM, NEGATION, PRODUCT, InfixWriter
-from dgsr.expressions.trees.simple_numbers import recognised
+from dgsr.expressions.trees.simple_numbers import digits_of, recognised
 from dgsr.expressions.trees.syntax import to_text
-from dgsr.expressions.trees.trees import Tree, is_far, is_number, map_leaves, rename, variables_of
+from dgsr.expressions.trees.trees import Tree, is_number, map_leaves, rename, variables_of
 from dgsr.expressions.trees.user_operators import OPERANDS, UserOperator
-
-# Significant digits of a constant in the comment of the exported code.
-_DIGITS = 5
-# The same for numbers that a column may be measured from (`is_far`).
-_DIGITS_OF_FAR = 12
 
 
 class Language(NamedTuple):
@@ -79,9 +74,7 @@ def _comment(tree: Tree, names: Sequence[str], arguments: Sequence[str]) -> list
     """Return lines with the formula, its constants shortened, and the columns with changed names."""
 
     def shortened(leaf: Tree) -> Tree:
-        if not isinstance(leaf, float):
-            return leaf
-        return float(f"{leaf:.{_DIGITS_OF_FAR if is_far(leaf) else _DIGITS}g}")
+        return float(f"{leaf:.{digits_of(leaf)}g}") if isinstance(leaf, float) else leaf
 
     lines = [
         to_text(tidy(map_leaves(recognised(tree), shortened))),

@@ -20,10 +20,9 @@ from sympy.printing.printer import Printer
 from dgsr.expressions.exports.identifiers import spelled
 from dgsr.expressions.exports.symbolic import placeholder, rebuilt, to_sympy
 from dgsr.expressions.trees.evaluation import Functions
-from dgsr.expressions.trees.trees import Tree, is_far, is_number, rewritten, variables_of
+from dgsr.expressions.trees.simple_numbers import DIGITS_SHOWN, digits_of, is_far
+from dgsr.expressions.trees.trees import Tree, is_number, rewritten, variables_of
 
-# Significant digits of a float.
-_DIGITS = 5
 # Largest absolute exponent of a power whose sign and other properties sympy may examine.
 _PLAIN_POWER = 10
 
@@ -133,7 +132,7 @@ class _LatexPrinter(_Restoring, LatexPrinter):
         return rf"\left({' '.join(shown)}\right)"
 
     def _print_Float(self, number):
-        return super()._print_Float(sympy.Float(number, _DIGITS))
+        return super()._print_Float(sympy.Float(number, DIGITS_SHOWN))
 
     def _print_Symbol(self, symbol, style="plain"):
         name = _latin(symbol.name)
@@ -200,18 +199,18 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
 
 
 def _written_out(number: int | float | Fraction) -> str:
-    """Return a number to twelve digits, without a power of ten."""
-    return np.format_float_positional(float(number), precision=12, fractional=False, trim="-")
+    """Return a number without a power of ten."""
+    return np.format_float_positional(float(number), precision=digits_of(number), fractional=False, trim="-")
 
 
 def _shortened(number: Any) -> str:
     """Return a number to five digits."""
     value = float(number)
     if math.isinf(value) or (value == 0 and number != 0):
-        return str(number.n(_DIGITS))  # the number is beyond a float
+        return str(number.n(DIGITS_SHOWN))  # the number is beyond a float
     if value.is_integer() and abs(value) < 1e6:
         return str(int(value))
-    return f"{value:.{_DIGITS}g}"
+    return f"{value:.{DIGITS_SHOWN}g}"
 
 
 def _is_letter(name: str) -> bool:

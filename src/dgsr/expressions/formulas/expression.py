@@ -17,8 +17,8 @@ from dgsr.expressions.programs.translation import from_program, places_of_consta
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.evaluation import Functions, evaluate_strictly
-from dgsr.expressions.trees.simple_numbers import recognised
-from dgsr.expressions.trees.trees import Tree, is_far, rename
+from dgsr.expressions.trees.simple_numbers import DIGITS_OF_FAR, DIGITS_SHOWN, is_far, recognised
+from dgsr.expressions.trees.trees import Tree, rename
 
 if TYPE_CHECKING:
     import sympy as sympy_module
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # Digits beyond the requested ones that a number may have and still be printed in full.
 _FEW_MORE = 3
-# Absolute value from which a number is not printed with all digits before its decimal point.
-_LARGEST_WHOLE = 1e12
 
 
 class Expression:
@@ -141,7 +139,7 @@ class Expression:
         """Return the same program with other values of its constants."""
         return Expression(self.library, self.tokens, constants, self.feature_names)
 
-    def shortened(self, digits: int = 5) -> Expression:
+    def shortened(self, digits: int = DIGITS_SHOWN) -> Expression:
         """Return the equation with its constants rounded to `digits` significant digits.
 
         A number with a few more digits, such as 1013.25, keeps them. A large number keeps all digits before
@@ -151,7 +149,7 @@ class Expression:
         constants = self.constants.tolist()
         columns = (column for _, column in places_of_constants(self.library, self.tokens))
         kept = [
-            12 if column >= 0 and is_far(value) else _digits_shown(value, digits)
+            DIGITS_OF_FAR if column >= 0 and is_far(value) else _digits_shown(value, digits)
             for column, value in zip(columns, constants)
         ]
         return self.with_constants([float(f"{value:.{n}g}") for value, n in zip(constants, kept)])
@@ -309,7 +307,7 @@ def _digits_shown(value: float, digits: int) -> int:
     """Return how many significant digits a number keeps that is shortened to `digits` or a few more."""
     if float(f"{value:.{digits + _FEW_MORE}g}") == value:
         return digits + _FEW_MORE
-    before_the_point = len(f"{abs(value):.0f}") if abs(value) < _LARGEST_WHOLE else 0
+    before_the_point = len(f"{abs(value):.0f}") if abs(value) < 10.0**DIGITS_OF_FAR else 0
     return max(digits, before_the_point + 1)
 
 

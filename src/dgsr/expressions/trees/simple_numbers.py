@@ -15,6 +15,10 @@ from typing import NamedTuple
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.trees import Tree, is_number, map_leaves
 
+#: Significant digits of a number as it is shown.
+DIGITS_SHOWN = 5
+#: Most significant digits of a number that a column may be measured from (`is_far`), which are all shown.
+DIGITS_OF_FAR = 12
 #: Cost, in digits, of a float that has no short form.
 COST_OF_FLOAT = 20.0
 # Numbers of digits and steps: decimals that are multiples of the step, such as 2.5 and 0.75, cost 0.8 less.
@@ -187,3 +191,18 @@ def shortest(value: float, half_width: float) -> float:
 def simplest(value: float, half_width: float) -> float:
     """Return the simplest number within `half_width` of a value, or the shortest if none is simple."""
     return next(iter(simple_numbers(value, half_width, max_digits=13)), shortest(value, half_width))
+
+
+def is_far(number: int | float | Fraction) -> bool:
+    """Return whether a number is large, or of moderate size with six to twelve digits.
+
+    The difference of a column and such a number may need more than five of its digits.
+    """
+    value = float(number)
+    is_precise = float(f"{value:.{DIGITS_SHOWN}g}") != float(f"{value:.{DIGITS_OF_FAR}g}") == value
+    return abs(value) >= 1000.0 or (is_precise and abs(value) >= 1e-3)
+
+
+def digits_of(number: int | float | Fraction) -> int:
+    """Return the most significant digits of a number that are shown."""
+    return DIGITS_OF_FAR if is_far(number) else DIGITS_SHOWN

@@ -46,16 +46,6 @@ def is_number(tree: Tree) -> bool:
     return not isinstance(tree, (tuple, str))
 
 
-def is_far(number: int | float | Fraction) -> bool:
-    """Return whether a number is large, or of moderate size with six to twelve digits.
-
-    The difference of a column and such a number may need more than five of its digits.
-    """
-    value = float(number)
-    is_precise = float(f"{value:.5g}") != float(f"{value:.12g}") == value
-    return abs(value) >= 1000.0 or (is_precise and abs(value) >= 1e-3)
-
-
 def as_float(value: int | float | Fraction) -> float:
     """Return the float64 nearest to a number; infinite for a number beyond the largest float."""
     try:
