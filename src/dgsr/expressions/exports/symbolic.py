@@ -15,6 +15,7 @@ from dgsr.expressions.trees.evaluation import ARITHMETIC, Functions, evaluate, f
 from dgsr.expressions.trees.trees import (
     ALIASES,
     FUNCTIONS,
+    LARGEST_EXPONENT,
     SHORT_NAMES,
     WHOLE_POWERS,
     Tree,
@@ -45,12 +46,9 @@ def to_sympy(
     return builder.restored(builder.build(tree))
 
 
-# Longest integer, in bits, to which a power may be multiplied out; Python refuses to print 4300 digits.
-_MAX_POWER_BITS = 2**12
-# Longest numerator or denominator, in bits, of an exact number.
-_MAX_BITS = 2**13
-# Largest absolute number in an exponent for which sympy may split the exponential into factors.
-_MAX_EXPONENT = 500.0
+# Longest integer, in bits, of an exact number and of a power that is multiplied out; Python refuses to print
+# 4300 digits.
+_MAX_BITS = 2**12
 # Most nodes of an exact number; longer ones become floats, because sympy evaluates numbers repeatedly.
 _MAX_NUMBER_NODES = 50
 # Digits of floats while sympy computes. A float has fewer, so that 0.1*3 becomes 0.3.
@@ -132,7 +130,7 @@ class _Builder:
         return getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(name, name))(*operands)
 
     def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
-        if _power_bits(base, exponent) > _MAX_POWER_BITS:
+        if _power_bits(base, exponent) > _MAX_BITS:
             base = sympy.UnevaluatedExpr(base)
         if exponent.is_Integer:
             return base**exponent
@@ -146,8 +144,8 @@ class _Builder:
         logarithms = {log: log for log in exponent.atoms(sympy.log)}
         bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
         # It turns exp(85000.0 - x) into the product of exp(-x) and a number beyond float64.
-        is_far = any(abs(number) > _MAX_EXPONENT for number in exponent.args if number.is_Float)
-        if bits > _MAX_POWER_BITS or is_far:
+        is_far = any(abs(number) > LARGEST_EXPONENT for number in exponent.args if number.is_Float)
+        if bits > _MAX_BITS or is_far:
             return sympy.exp(sympy.UnevaluatedExpr(exponent))
         return sympy.exp(self._with_placeholders(exponent, logarithms))
 
@@ -214,7 +212,7 @@ def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
     if not math.isfinite(value):
         return sympy.nan
     n_nodes = sum(1 for operand in operands for _ in sympy.preorder_traversal(operand))
-    if n_nodes > _MAX_NUMBER_NODES or (name == "pow" and _power_bits(*operands) > _MAX_POWER_BITS):
+    if n_nodes > _MAX_NUMBER_NODES or (name == "pow" and _power_bits(*operands) > _MAX_BITS):
         return sympy.Float(value, _WORKING_DIGITS)
     return None
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from dgsr.expressions.trees.trees import Tree, is_number
+from dgsr.expressions.trees.trees import LARGEST_POWER, Tree, is_number
 
 #: Functions with f(-x) = -f(x), and below those with f(-x) = f(x).
 ODD = ("sin", "tan", "cot", "sinh", "tanh", "arcsin", "arctan")
@@ -25,8 +25,6 @@ SignedTerms = Sequence[tuple[int, Tree]]
 
 # Distance of a float's absolute value from 1 below which it counts as 1.
 _ROUNDING = 1e-14
-# Largest absolute exponent with which a power of an exact number is computed exactly.
-_MAX_EXACT_POWER = 16
 
 
 def simplified(value: Number) -> Number:
@@ -57,7 +55,7 @@ def over(a: Number, b: Number) -> Number:
 
 def to_power(value: Number, power: Number) -> Number:
     """Return value**power, exact for small whole powers and for square roots that are fractions."""
-    if isinstance(power, int) and not isinstance(value, float) and abs(power) <= _MAX_EXACT_POWER:
+    if isinstance(power, int) and not isinstance(value, float) and abs(power) <= LARGEST_POWER:
         return clean(Fraction(value) ** power)
     if power == Fraction(1, 2) and not isinstance(value, float) and value >= 0:
         value = Fraction(value)

@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 
 from dgsr.expressions.rewriting.algebra import added, signed_terms
-from dgsr.expressions.trees.trees import Tree, is_number
+from dgsr.expressions.trees.trees import LARGEST_EXPONENT, Tree, is_number
 
 # Most terms of a product that is multiplied out; a longer sum would be no simpler.
 _MAX_TERMS = 8
-# Largest absolute number in an exponent that becomes a factor; its exponential is near the range of floats.
-_LARGEST_EXPONENT = 700.0
 
 Terms = list[tuple[int, Tree]]  # signs and trees
 
@@ -105,7 +103,7 @@ def separated(tree: Tree) -> Tree:
         return (tree[0], *map(separated, tree[1:]))
     terms = [(sign, separated(part)) for sign, part in signed_terms(tree[1])]
     numbers = [sign * float(part) for sign, part in terms if is_number(part)]
-    if not numbers or len(numbers) == len(terms) or abs(sum(numbers)) > _LARGEST_EXPONENT:
+    if not numbers or len(numbers) == len(terms) or abs(sum(numbers)) > LARGEST_EXPONENT:
         return ("exp", added(terms))
     rest = added([(sign, part) for sign, part in terms if not is_number(part)])
     return ("mul", math.exp(sum(numbers)), ("exp", rest))

@@ -15,14 +15,10 @@ from fractions import Fraction
 from dgsr.expressions.rewriting.algebra import EVEN, ODD, Number, clean, over, to_power
 from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum, is_call
 from dgsr.expressions.trees.evaluation import evaluate
-from dgsr.expressions.trees.trees import FUNCTIONS, WHOLE_POWERS, Tree
+from dgsr.expressions.trees.trees import FUNCTIONS, LARGEST_EXPONENT, LARGEST_POWER, WHOLE_POWERS, Tree
 
 # Smallest coefficient that may be taken out of a sum, as a share of its largest coefficient.
 _NEGLIGIBLE = 1e-12
-# Largest absolute whole exponent of a power that becomes a product.
-_MAX_POWER = 64
-# Largest |c| for which exp(f + c) becomes a number times exp(f), so that exp(c) is far from overflow.
-_MAX_EXPONENT = 300
 
 
 def _is_unit(value: Number) -> bool:
@@ -258,7 +254,7 @@ def _without_inner_scale(node: Node) -> Scaled:
     inside, argument = node.arguments[0]
     if node.name == "exp":
         scale = _number_of(inside, argument)
-        if scale == 0 or abs(scale) > _MAX_EXPONENT:
+        if scale == 0 or abs(scale) > LARGEST_EXPONENT:
             return 1, node
         return math.exp(scale), Call("exp", (_sum([(inside, argument), (-scale, 1)]),))
     if node.name == "sqrt":
@@ -324,7 +320,7 @@ def _power(base: Scaled, exponent: Scaled) -> Scaled:
     if base[1] == 1 and isinstance(base[0], float) and base[0] > 0:
         return _call("exp", [_product([((math.log(base[0]), 1), 1), (exponent, 1)])])
     if node == 1:
-        if power == int(power) and abs(power) <= _MAX_POWER:
+        if power == int(power) and abs(power) <= LARGEST_POWER:
             return _product([(base, int(power))])
         if power == 0.5:
             return _call("sqrt", [base])
@@ -350,7 +346,7 @@ def _exponential(scale: Number, node: Node) -> Scaled:
 
 
 def _is_whole_logarithm(coefficient: Number, node: Node) -> bool:
-    return is_call(node, "log") and abs(coefficient) <= _MAX_POWER and coefficient == int(coefficient)
+    return is_call(node, "log") and abs(coefficient) <= LARGEST_POWER and coefficient == int(coefficient)
 
 
 def _wave(name: str, scale: Number, node: Node) -> Scaled:

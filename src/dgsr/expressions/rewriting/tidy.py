@@ -13,11 +13,9 @@ from fractions import Fraction
 
 from dgsr.expressions.rewriting.algebra import Number, added, divided, powered, signed_terms, simplified
 from dgsr.expressions.trees.simple_numbers import recognised
-from dgsr.expressions.trees.trees import SUMS, WHOLE_POWERS, Tree, is_number, rewritten
+from dgsr.expressions.trees.trees import LARGEST_POWER, SUMS, WHOLE_POWERS, Tree, is_number, rewritten
 
-# Largest absolute exponent with which a power of a number is computed.
-_MAX_POWER = 64
-# Largest numerator or denominator of such a power.
+# Largest numerator or denominator of a power of a number.
 _MAX_INTEGER = 10**15
 # Values of functions that are whole numbers.
 _VALUES = {("exp", 0): 1, ("log", 1): 0, ("sin", 0): 0, ("cos", 0): 1, ("sqrt", 0): 0, ("sqrt", 1): 1}
@@ -161,7 +159,7 @@ def _times(left: Number, right: Number) -> Number | None:
 
 def _number_to_power(value: Number, power: int) -> Number | None:
     """Return value**power; None where it is undefined or too large to be written out."""
-    if abs(power) > _MAX_POWER:
+    if abs(power) > LARGEST_POWER:
         return None
     try:
         result = value**power if isinstance(value, float) else simplified(Fraction(value) ** power)

@@ -42,8 +42,9 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = {
     "cube": lambda a: a * a * a,
     **{name: getattr(np, name) for name in COMMON_FUNCTIONS},
 }
-# Absolute value at which an mpmath evaluation ends, since exp(exp(x)) would take forever.
-_MAX_MAGNITUDE = 10**400
+#: Largest absolute decimal exponent of a number; an evaluation in mpmath ends there, since exp(exp(x)) would
+#: take forever.
+MAX_EXPONENT = 400
 
 
 def evaluate(
@@ -154,6 +155,6 @@ def _precisely(tree: Tree, variables: Mapping[str, Any], context: Any) -> Any:
         raise ArithmeticError(f"{name} is undefined there.") from error
     if isinstance(result, context.mpc):
         raise ArithmeticError(f"{name} is not real there.")
-    if not abs(result) < _MAX_MAGNITUDE:  # also false for NaN
+    if not abs(result) < 10**MAX_EXPONENT:  # also false for NaN
         raise OverflowError(f"{name} is beyond the largest number there.")
     return result

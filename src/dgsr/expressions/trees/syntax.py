@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from dgsr.expressions.trees.evaluation import MAX_EXPONENT
 from dgsr.expressions.trees.infix import ATOM, NEGATION, POWER, PRODUCT, SUM, InfixWriter
 from dgsr.expressions.trees.trees import ALIASES, FUNCTIONS, MAX_LEVELS, SHORT_NAMES, Tree, is_number
 from dgsr.expressions.trees.user_operators import UserOperator
@@ -23,8 +24,6 @@ from dgsr.expressions.trees.user_operators import UserOperator
 MAX_TEXT = 20_000
 # Most characters of a number without its exponent.
 _MAX_DIGITS = 50
-# Largest absolute decimal exponent of a number.
-_MAX_EXPONENT = 400
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<quoted>`(?:[^`\\]|\\.)*`)"
@@ -206,8 +205,8 @@ class _Parser:
 
     def _number(self, text: str, position: int) -> int | Fraction:
         mantissa, _, exponent = text.lower().partition("e")
-        if len(mantissa) > _MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > _MAX_EXPONENT:
-            mend = f"write at most {_MAX_DIGITS} digits and exponents up to {_MAX_EXPONENT}"
+        if len(mantissa) > _MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_EXPONENT:
+            mend = f"write at most {_MAX_DIGITS} digits and exponents up to {MAX_EXPONENT}"
             raise self._error(position, text, mend)
         value = Fraction(text)
         return value.numerator if value.denominator == 1 else value

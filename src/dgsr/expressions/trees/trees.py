@@ -18,6 +18,10 @@ Tree = Any
 
 #: Most levels of a formula; sympy takes six of Python's 1,000 frames to print one.
 MAX_LEVELS = 130
+#: Largest absolute whole exponent of a power that is computed, or written as a product.
+LARGEST_POWER = 64
+#: Largest absolute number in an exponent that becomes a factor, so that the factor is far from overflow.
+LARGEST_EXPONENT = 300.0
 
 #: Functions of one argument that a formula may have.
 FUNCTIONS = (
