@@ -11,7 +11,7 @@ import numpy as np
 
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.trees.evaluation import evaluate_strictly
-from dgsr.expressions.trees.syntax import to_text
+from dgsr.expressions.trees.syntax import shown, to_text
 from dgsr.expressions.trees.trees import (
     MAX_LEVELS,
     POWER_TOKENS,
@@ -29,8 +29,6 @@ from dgsr.expressions.trees.trees import (
 MAX_TOKENS = 2_000
 # Largest power, numerator and denominator that are written out in a program without constants.
 _MAX_WRITTEN_OUT = 20
-# Most characters of a formula in an error message.
-_MAX_SHOWN = 80
 
 
 def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) -> Tree:
@@ -221,9 +219,9 @@ class _Writer:
             self.write(child)
 
     def _fail(self, tree: Tree, mend: str) -> None:
-        text = to_text(tree)
-        shown = text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
-        raise ValueError(f"{shown!r} cannot be written with library {self.library.name!r}: {mend}.")
+        raise ValueError(
+            f"{shown(to_text(tree))!r} cannot be written with library {self.library.name!r}: {mend}."
+        )
 
     def _within(self, tree: Tree, written_out: Tree) -> None:
         """Write a replacement of `tree`; an error about an operator that the library lacks names `tree`."""

@@ -22,6 +22,8 @@ from dgsr.expressions.trees.user_operators import UserOperator
 
 #: Most characters of a formula.
 MAX_TEXT = 20_000
+# Most characters of a formula in an error message.
+_MAX_SHOWN = 80
 # Most characters of a number without its exponent.
 _MAX_DIGITS = 50
 
@@ -101,8 +103,9 @@ class _Parser:
         yield "end", "the end", len(self.text)
 
     def _error(self, position: int, found: str, mend: str) -> ValueError:
-        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
-        return ValueError(f"Cannot read the formula {shown!r}: position {position}, {found!r}: {mend}.")
+        return ValueError(
+            f"Cannot read the formula {shown(self.text)!r}: position {position}, {found!r}: {mend}."
+        )
 
     def parse(self) -> Tree:
         tree, _ = self._expression(0)
@@ -238,6 +241,11 @@ def _unquoted(text: str) -> str:
         return chr(int(code[1:], 16)) if len(code) > 1 else _CONTROLS.get(code, code)
 
     return _ESCAPE.sub(character, text[1:-1])
+
+
+def shown(text: str) -> str:
+    """Return the text of a formula for an error message, which has its beginning if it is long."""
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 
 
 def to_text(tree: Tree) -> str:
