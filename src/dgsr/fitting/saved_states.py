@@ -15,8 +15,8 @@ from dgsr.expressions.programs.library import Library
 _PROGRAMS = ("archive", "queue", "generation", "evolved", "long")
 # Names of the numbers in an entry of the history.
 _ENTRY = {"evaluations", "seconds", "best_nmse", "mean_reward", "best_reward", "invalid", "restarts"}
-# Largest integer of 64 bits, the type of the kernels.
-_LARGEST = 2**63 - 1
+# Largest integer of the kernels.
+_LARGEST = np.iinfo(np.int64).max
 
 
 def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: int) -> None:

@@ -15,9 +15,7 @@ from dgsr.expressions.programs.translation import places_of_constants
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.trees import Tree, map_leaves
 
-# Root mean square of a column below which it is divided by a power of ten.
-_SMALLEST_SCALE = 1e-3
-# Root mean square of a column above which it is divided by a power of ten.
+# Root mean square of a column above which, and below whose inverse, it is divided by a power of ten.
 _LARGEST_SCALE = 1e3
 # Range of a column, relative to its values, up to which it is measured from a round number near them. With
 # 0.01, x1*x2 with temperatures of 300 to 302 became 301*x2.
@@ -187,6 +185,6 @@ def _scale(column: np.ndarray) -> float:
     """Return the power of ten below the root mean square of a column if that is extreme, else 1."""
     largest = max(float(column.max()), -float(column.min())) or 1.0
     size = largest * math.sqrt(np.mean((column / largest) ** 2)) or 1.0  # no overflow
-    if _SMALLEST_SCALE <= size <= _LARGEST_SCALE:
+    if 1.0 / _LARGEST_SCALE <= size <= _LARGEST_SCALE:
         return 1.0
     return float(10.0 ** np.clip(np.floor(np.log10(size)), -300, 300))  # so that its inverse is finite, too

@@ -23,7 +23,7 @@ _FORBIDDEN_PAIRS = (
 )  # fmt: skip
 # Root operators and the position of a child that must not be a constant, which would be the scale or offset
 # of the other child.
-_SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
+_SCALED_AWAY = {"add": [0, 1], "sub": [0, 1], "mul": [0, 1], "div": [1]}
 
 
 class Grammar(NamedTuple):
@@ -149,9 +149,9 @@ class Constraints:
                 forbidden[index[parent], index[child]] = True
         linear_scaling = self.linear_scaling and library.has_constants
         scaled_away = np.zeros((n_tokens, 2), dtype=np.bool_)
-        for root, place in _SCALED_AWAY:
+        for root, places in _SCALED_AWAY.items():
             if linear_scaling and root in index:
-                scaled_away[index[root], place] = True
+                scaled_away[index[root], places] = True
         return Grammar(
             arity=library.table.arity,
             weight=np.tile([token.weight for token in library.tokens], (n_tokens + 1, 1)),

@@ -8,6 +8,7 @@ inner operator is forbidden where the last bit is set.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +19,12 @@ from dgsr.expressions.programs.library import Library
 Limits = Mapping[tuple[str, str], int | None]
 
 #: Default limits: no sine or cosine below another.
-DEFAULT_LIMITS: Limits = {(outer, inner): 0 for outer in ("sin", "cos") for inner in ("sin", "cos")}
+DEFAULT_LIMITS: Limits = dict.fromkeys(product(("sin", "cos"), repeat=2), 0)
 
 #: Largest finite limit.
 MOST_NESTED = 9
-# Bits of a non-negative int64.
-_N_BITS = 63
+# Bits of a non-negative integer of the kernels.
+_N_BITS = np.iinfo(np.int64).bits - 1
 
 
 class Nesting(NamedTuple):
