@@ -158,7 +158,7 @@ def test_formulas_without_their_uncertainties_are_on_the_front():
 
 
 def test_a_large_table_without_a_formula_that_has_what_is_required_is_an_error_with_a_mend(monkeypatch):
-    monkeypatch.setattr("dgsr.fitting.ending._MOST_JUDGED", 10)
+    monkeypatch.setattr("dgsr.fitting.ending.MANY_ROWS", 10)
     monkeypatch.setattr("dgsr.fitting.ending._finished", lambda *_: [])
     rules = {"required": ["exp"]}
     with pytest.raises(ValueError, match=r"required=.*require less"):

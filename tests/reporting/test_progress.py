@@ -240,7 +240,7 @@ def test_a_formula_that_is_undefined_on_rows_the_search_does_not_see_is_passed_o
 
 
 def test_a_formula_is_judged_once_and_by_no_more_rows_than_are_quick(monkeypatch):
-    monkeypatch.setattr("dgsr.fitting.shown._MOST_ROWS", 50)
+    monkeypatch.setattr("dgsr.fitting.shown.MANY_ROWS", 50)
     X = np.random.default_rng(0).uniform(0.5, 2.0, (300, 1))
     shown, archive = shown_and_archive(X, X[:, 0] ** 2, ["x1", "x1*x1*x1"])
     seen = []

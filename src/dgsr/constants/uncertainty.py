@@ -9,6 +9,7 @@ import numpy as np
 
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.data.population import Population
+from dgsr.data.rows import BLOCK
 from dgsr.expressions.formulas.coordinates import are_origins
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
@@ -26,8 +27,6 @@ _KERNEL = 1.06
 _RANK = 1e-8
 # Component of a constant in such a direction above which the constant counts as undetermined.
 _PART = 1e-3
-# Rows whose derivatives are computed at a time, to limit the memory.
-_BLOCK = 10_000
 # Step of the central differences, relative to the constant: about the cube root of the rounding error.
 _STEP = 6e-6
 # Second difference in a step, as a share of the first, above which the step is made smaller.
@@ -56,7 +55,7 @@ class Uncertainty(NamedTuple):
         X = np.asarray(X, dtype=np.float64)
         values = np.asarray(expression(X), dtype=np.float64)
         with np.errstate(all="ignore"):
-            parts = [self._variances(expression, X[at : at + _BLOCK]) for at in range(0, len(X), _BLOCK)]
+            parts = [self._variances(expression, X[at : at + BLOCK]) for at in range(0, len(X), BLOCK)]
             variances = np.concatenate([np.zeros(0), *parts])
             noise = self.noise * (np.abs(values) if relative else 1.0)
             deviations = np.sqrt(noise**2 + np.maximum(variances, 0.0))

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Largest NMSE that counts as the rounding of single precision. With a larger one six laws on an offset of
-# 101325 ended in crude formulas.
-_MOST_OF_SINGLE = 1e-10
-# Fewest digits of a number that was computed and not measured.
-_DIGITS_OF_COMPUTED = 15
-# Most targets whose digits are counted.
-_MOST_READ = 1_000
+#: Largest NMSE that counts as rounding, for targets in single precision and for rows that were not searched.
+#: With a larger one six laws on an offset of 101325 ended in crude formulas.
+LARGEST_ROUNDING = 1e-10
+#: Rows above which what takes time for every row is done for fewer first, or without a copy of the table.
+MANY_ROWS = 100_000
+#: Rows that show a property of a table, such as the digits of its targets, as well as all rows do.
+SOME_ROWS = 1_000
 # Rows on which finders compare candidates, unless they ask for more.
 _MOST_ORDINARY = 200
 # Smallest weight of a row of ordinary weight, as a share of the median weight.
@@ -67,7 +67,7 @@ class DataSet(NamedTuple):
         """
         if _are_single(self.y):
             units = np.spacing(np.abs(self.y).astype(np.float32)).astype(np.float64)
-            return min(float(np.mean(self.weights * (2.0 * units) ** 2) / self.variance), _MOST_OF_SINGLE)
+            return min(float(np.mean(self.weights * (2.0 * units) ** 2) / self.variance), LARGEST_ROUNDING)
         half_units = 0.5 * np.spacing(np.abs(self.y))
         return float(np.mean(self.weights * half_units**2) / self.variance)
 
@@ -112,7 +112,7 @@ class DataSet(NamedTuple):
     def evenly_spaced(self, n: int) -> DataSet:
         """Return a data set of at most `n` evenly spaced rows of those with a positive weight."""
         counted = np.flatnonzero(self.weights)
-        rows = counted[np.unique(np.linspace(0, len(counted) - 1, n).astype(np.int64))]
+        rows = counted[evenly_spaced(len(counted), n)]
         sample = DataSet.from_arrays(
             self.columns[:, rows].T, self.y[rows], self.weights[rows], self.counts[rows]
         )
@@ -128,6 +128,11 @@ class DataSet(NamedTuple):
             return 0.5 * self.n_effective * np.log2(nmse)
 
 
+def evenly_spaced(n_rows: int, n: int) -> np.ndarray:
+    """Return the indices of at most `n` of `n_rows` rows, evenly spaced."""
+    return np.unique(np.linspace(0, n_rows - 1, n).astype(np.int64))
+
+
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     """Return the median of values (n,) with weights (n,), which for equal weights is numpy's."""
     order = np.argsort(values, kind="stable")
@@ -138,9 +143,9 @@ def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 
 def _last_place(values: np.ndarray) -> float:
     """Return the unit of the last decimal place of any of the values; 0 if some have 15 digits or more."""
-    some = np.unique(values[np.unique(np.linspace(0, len(values) - 1, _MOST_READ).astype(np.int64))])
+    some = np.unique(values[evenly_spaced(len(values), SOME_ROWS)])
     written = [Decimal(repr(value)).normalize().as_tuple() for value in some.tolist() if value != 0.0]
-    if any(len(number.digits) >= _DIGITS_OF_COMPUTED for number in written):
+    if any(len(number.digits) >= np.finfo(np.float64).precision for number in written):  # computed ones
         return 0.0
     return 10.0 ** min((int(number.exponent) for number in written), default=0)
 

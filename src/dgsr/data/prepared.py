@@ -7,15 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.data.dataset import DataSet
+from dgsr.data.dataset import SOME_ROWS, DataSet
 from dgsr.data.rows import Rows
 from dgsr.expressions.formulas.coordinates import Coordinates
 
 # Most rows on which the constants of the front are fitted. More rows determine a constant hardly better, and
 # finishing a front takes a hundred fits.
 _FITTED_ROWS = 2_000
-# Number of first rows that distinguish columns, before columns equal in these are compared in all rows.
-_FEW_ROWS = 1_000
 # Most draws of the rows to hold out, until the target varies both among them and among the others.
 _DRAWS = 20
 
@@ -113,7 +111,7 @@ def redundant_columns(
     idle, n_candidates = [], 0
     for i in candidates:
         n_candidates += 1
-        alike = known.setdefault((columns[i, :_FEW_ROWS] + 0.0).tobytes(), [])  # -0.0 becomes 0.0
+        alike = known.setdefault((columns[i, :SOME_ROWS] + 0.0).tobytes(), [])  # -0.0 becomes 0.0
         is_known = any(np.array_equal(columns[i], columns[other]) for other in alike)
         if is_known or (with_constants and columns[i].min() == columns[i].max()):
             idle.append(i)

@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.data.dataset import DataSet
+from dgsr.data.dataset import MANY_ROWS, DataSet
 
-# Most rows that are copied in lexicographic order where all differ; more are numbered in place.
-_MOST_COPIED = 100_000
-# Rows that are copied at a time.
-_BLOCK = 4_096
+#: Rows that are copied or computed at a time.
+BLOCK = 4_096
 
 
 class Rows(NamedTuple):
@@ -40,7 +38,7 @@ class Rows(NamedTuple):
         first[ranks[::-1]] = np.arange(len(table))[::-1]
         is_rank = np.bincount(ranks, minlength=len(table)) > 0
         first, row_of = first[is_rank], (np.cumsum(is_rank) - 1)[ranks]
-        if len(first) == len(table) > _MOST_COPIED:
+        if len(first) == len(table) > MANY_ROWS:  # numbered in place
             counts = np.ldexp(weights, -exponent) if are_counts(given) else np.ones(len(table))
             return cls(table, weights, counts, first)
         joined, different = np.bincount(row_of, weights), np.ascontiguousarray(table)[first]
@@ -102,8 +100,8 @@ def _drawn_by_weight(weights: np.ndarray, n: int, rng: np.random.Generator) -> t
 def _side_by_side(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return inputs and target in one table with contiguous columns, like those of a `DataSet`."""
     columns = np.empty((X.shape[1] + 1, len(y)))
-    for start in range(0, len(y), _BLOCK):  # copying column by column would read all of X for each
-        rows = slice(start, start + _BLOCK)
+    for start in range(0, len(y), BLOCK):  # copying column by column would read all of X for each
+        rows = slice(start, start + BLOCK)
         columns[:-1, rows] = X[rows].T
     columns[-1] = y
     return columns.T

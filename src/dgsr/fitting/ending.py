@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.data import Prepared
-from dgsr.data.dataset import DataSet
+from dgsr.data.dataset import MANY_ROWS, DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
@@ -22,9 +22,6 @@ from dgsr.pareto import Candidate, ParetoFront, promising
 from dgsr.reporting.progress import begin_phase
 from dgsr.search import Search
 
-# Rows up to which the losses of all finished formulas are computed. With more rows a sample selects the
-# promising formulas first.
-_MOST_JUDGED = 100_000
 # Share of the seconds after a search in which formulas are finished. The others are for their front.
 _SHARE_OF_FORMULAS = 0.75
 # Share of the remaining seconds in which the formulas of a pass are finished that others follow. Without it a
@@ -69,7 +66,7 @@ def front_and_choice(
     share, nmse = 1.0 if is_last else _SHARE_BETWEEN, None
     is_over = budget.finishing(share, is_last)
     formulas = _finished(begun, rules, rows, budget.finishing(_SHARE_OF_FORMULAS * share, is_last))
-    if formulas and len(rows.data.y) > _MOST_JUDGED:
+    if formulas and len(rows.data.y) > MANY_ROWS:
         formulas, nmse = promising(formulas, rows.fitted, rows.data, rules.constraints.units, is_over)
     front = ParetoFront.from_expressions(
         formulas,

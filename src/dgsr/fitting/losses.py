@@ -48,8 +48,6 @@ _TRIED = (1.0, 1e-3, 0.1, 10.0)
 # Size below which a user's loss counts as 0 up to rounding, as a share of its median at a residual of one
 # standard deviation.
 _ROUNDING = 1e-6
-# Most times that the residual of a row is halved until a user's loss has a value there.
-_HALVINGS = 60
 #: Smallest precision, so that its logarithm is finite.
 LEAST_PRECISION = 1e-250
 # Number of nearest rows with whose targets the target of a row is compared.
@@ -57,8 +55,8 @@ _N_NEIGHBOURS = 6
 # Distance from the median of these targets above which the weight of a row falls, in robust standard
 # deviations.
 _FAR = 3.0
-# Most rows whose neighbours are determined, in a tenth of a second.
-_MOST_ROWS = 5_000
+#: Most rows whose neighbours are determined, and to which distributions of outliers are fitted.
+MOST_COMPARED = 5_000
 # Smallest ratio of the largest target to the smallest at which errors in proportion to the target can be
 # distinguished from equal ones.
 _DECADE = 10.0
@@ -221,7 +219,7 @@ def near_neighbours(data: DataSet) -> np.ndarray:
     All are 1 in tables of more rows than a search or a fit of constants uses.
     """
     y = data.y
-    if len(y) > _MOST_ROWS:
+    if len(y) > MOST_COMPARED:
         return np.ones(len(y))
     ranks = ranks_of(data.columns)
     n = min(_N_NEIGHBOURS, len(y) - 1)
@@ -265,7 +263,7 @@ def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
 def _with_values(loss: str | Loss, y: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the loss of each row, and its residual, which is halved until the loss has a value."""
     values = _rows_of(loss, y, y - residuals)
-    for _ in range(_HALVINGS):
+    for _ in range(np.finfo(np.float64).nmant):  # until the prediction is the target, up to rounding
         without = ~np.isfinite(values)
         if not without.any():
             break

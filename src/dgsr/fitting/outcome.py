@@ -9,12 +9,10 @@ import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE, linear_leave_one_out
 from dgsr.data import Prepared
+from dgsr.data.dataset import LARGEST_ROUNDING
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront
-
-# NMSE on all rows below which a formula that is exact on the rows of the search counts as exact on all.
-_EXACT_ON_ALL_ROWS = 1e-10
 
 
 class Outcome(NamedTuple):
@@ -42,7 +40,7 @@ class Outcome(NamedTuple):
                 f"{self.chosen.loss:.3g}, and its leave-one-out error {self.chosen.leave_one_out:.3g}. Give "
                 f"more rows, or choose a shorter formula of the front{against_outliers}."
             )
-        if self.chosen.loss <= max(self.front.tolerance, _EXACT_ON_ALL_ROWS):
+        if self.chosen.loss <= max(self.front.tolerance, LARGEST_ROUNDING):
             return
         if stop_reason == "exact fit" and n_searched < n_rows:
             yield (

@@ -18,7 +18,7 @@ from dgsr.constants.uncertainty import MAD_TO_SIGMA, Directions, derivatives
 from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.fitting.losses import LEAST_PRECISION
+from dgsr.fitting.losses import LEAST_PRECISION, MOST_COMPARED
 
 # Steps of expectation and maximisation in the fit of the two distributions.
 _STEPS = 30
@@ -26,8 +26,6 @@ _STEPS = 30
 _FAR = 4.0
 #: Largest share of outliers among the rows. With more the formula is no law of the others.
 MOST_OUTLIERS = 0.15
-# Most rows to which the distributions are fitted.
-_MOST_ROWS = 5_000
 # Leverage above which a single row determines the value of the formula there.
 _OWN = 0.5
 # Step to either side of a row that reveals a narrow pole, as a share of the distance to a neighbour.
@@ -116,7 +114,7 @@ class InlierModel:
 
     def __init__(self, formula: Expression, data: DataSet) -> None:
         self._formula = formula
-        sample = data.evenly_spaced(_MOST_ROWS)
+        sample = data.evenly_spaced(MOST_COMPARED)
         residuals = self._residuals(sample, fitted=True)
         self._mixture = Mixture.of(np.nan_to_num(residuals), sample)
         are_inliers = self._of_narrow(residuals) >= 0.5
@@ -143,7 +141,7 @@ class InlierModel:
         with np.errstate(all="ignore"):
             values = self._formula(data.columns.T)
             residuals = data.y - values
-            if fitted and len(data.y) <= _MOST_ROWS:
+            if fitted and len(data.y) <= MOST_COMPARED:
                 residuals, _ = left_out_of_fit(self._formula, values, data, small_steps(data.columns))
         return np.where(
             np.isfinite(residuals), np.clip(residuals, -LARGEST_RESIDUAL, LARGEST_RESIDUAL), np.nan

@@ -5,19 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.data import Prepared
+from dgsr.data.dataset import MANY_ROWS
 from dgsr.data.population import Population
 from dgsr.pareto import ParetoArchive
-
-# Most rows of this NMSE, evenly spaced in a larger table. The search itself uses 2,000 at most, so more rows
-# would take a noticeable part of its time.
-_MOST_ROWS = 100_000
 
 
 class Shown:
     """The best formula of an archive and its NMSE on all rows, of which the search uses a sample."""
 
     def __init__(self, rows: Prepared) -> None:
-        data = rows.data if len(rows.data.y) <= _MOST_ROWS else rows.data.evenly_spaced(_MOST_ROWS)
+        data = rows.data if len(rows.data.y) <= MANY_ROWS else rows.data.evenly_spaced(MANY_ROWS)
         self._data = data._replace(columns=rows.coordinates.measured(data.columns))
         self._known: dict[tuple[bytes, bytes], float] = {}  # the NMSE of the programs of the last call
 

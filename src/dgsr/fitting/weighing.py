@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.data import Prepared
+from dgsr.data.dataset import SOME_ROWS, evenly_spaced
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 
 # Exponents p that are compared: the noise of a measurement of weight w has a variance in proportion to w**-p.
 _EXPONENTS = np.linspace(0.0, 1.0, 11)
-# Number of the heaviest rows that are used, and largest number of others.
-_N_ROWS = 1_000
 # Relative difference between weights up to which they count as equal.
 _ROUNDING = 1e-12
 
@@ -33,9 +32,10 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
     if len(programs) == 0 or np.ptp(of_each) <= _ROUNDING * of_each.max():
         return 0.0
     order = np.argsort(-of_each, kind="stable")
-    others = order[_N_ROWS:]
-    spread = np.unique(np.linspace(0, len(others) - 1, min(_N_ROWS, len(others))).astype(np.int64))
-    some = np.concatenate([order[:_N_ROWS], others[spread]])
+    # The heaviest rows are used, and some of the others.
+    others = order[SOME_ROWS:]
+    spread = evenly_spaced(len(others), min(SOME_ROWS, len(others)))
+    some = np.concatenate([order[:SOME_ROWS], others[spread]])
     counts, own, n = data.counts[some], of_each[some], data.counts[some].sum()
     columns = rows.coordinates.measured(data.columns[:, some])
     # The residuals of a formula with a constant for every row are rounding, and no measure of the noise.
