@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.rewriting.polynomials import tree_in_factors
+from dgsr.expressions.rewriting.polynomials import FEW_TERMS, tree_in_factors
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.simple_numbers import exact
 from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_number, map_leaves
@@ -19,14 +19,8 @@ from dgsr.finishing.programs import score
 
 # Largest whole power that is treated as a part of a polynomial.
 _LARGEST_POWER = 6
-# Most terms of a polynomial that is multiplied out.
+# Most terms of a polynomial that is multiplied out, and most factors of each, numbers included.
 _MOST_MULTIPLIED = 100
-# Most factors of one of its terms, numbers included.
-_MOST_FACTORS = 40
-# Most terms, after like ones are collected, of a polynomial that is factored.
-_MOST_TERMS = 12
-# Highest total degree of a polynomial that is factored.
-_HIGHEST_DEGREE = 12
 # Smallest coefficient of a polynomial that is factored, as a share of its largest.
 _SMALLEST_COEFFICIENT = 1e-15
 # Smallest reduction of complexity plus digits for which factors are accepted: one token or one digit.
@@ -61,7 +55,7 @@ def _factored(tree: Tree) -> Tree:
         return (tree[0], *map(_factored, tree[1:]))
     inner = {symbol.name: _factored(atom) for atom, symbol in atoms.symbols.items()}
     terms = sympy.Poly(polynomial, *symbols).terms() if max(atoms.uses.values()) > 1 else []
-    in_factors = _in_factors(terms) if 3 <= len(terms) <= _MOST_TERMS else None
+    in_factors = _in_factors(terms) if 3 <= len(terms) <= FEW_TERMS else None
     if in_factors is None:
         return atoms.replaced(tree, inner)
     names = {f"x{i + 1}": inner[symbol.name] for i, symbol in enumerate(symbols)}
@@ -76,7 +70,7 @@ def _in_factors(terms: list[tuple[tuple[int, ...], sympy.Rational]]) -> Tree | N
     """Return a polynomial in factors if that is shorter, and degree and coefficients let it be found fast."""
     sizes = [abs(float(c)) for _, c in terms]
     is_sized = 0.0 < max(sizes) < np.inf and min(sizes) > _SMALLEST_COEFFICIENT * max(sizes)
-    if not is_sized or max(sum(powers) for powers, _ in terms) > _HIGHEST_DEGREE:
+    if not is_sized or max(sum(powers) for powers, _ in terms) > FEW_TERMS:
         return None
     return tree_in_factors({powers: Fraction(int(c.p), int(c.q)) for powers, c in terms})
 
@@ -137,7 +131,7 @@ def _joined(name: str, parts: list[_Bounded]) -> _Bounded | None:
     else:
         value = values[0] / values[1] if name == "div" else sympy.Mul(*values)
         found = _Bounded(value, math.prod(numbers), sum(sizes))
-    return found if found.n_terms <= _MOST_MULTIPLIED and found.n_factors <= _MOST_FACTORS else None
+    return found if max(found[1:]) <= _MOST_MULTIPLIED else None
 
 
 def _whole_power(name: str, exponent: list[Tree]) -> int | None:

@@ -21,8 +21,9 @@ Term = tuple[tuple[int, ...], Coefficient]
 #: A polynomial: its coefficients by the exponents of the columns, which are all of one type.
 Polynomial = Mapping[tuple[int, ...], Coefficient]
 
-# Most terms of a sum of which every shared column is tried as a factor; else only the most frequent is.
-_FEW_TERMS = 12
+#: Most terms of a sum of which every shared column is tried as a factor, not only the most frequent, and most
+#: terms and highest degree of a polynomial that is factored for people.
+FEW_TERMS = 12
 
 
 def products_of(n_columns: int, degree: int) -> list[tuple[int, ...]]:
@@ -187,7 +188,7 @@ def _shortest(terms: tuple[Term, ...]) -> _Signed:
             return _multiplied(_monomial(common, 1), shortest(left))
         n_with = [sum(n > 0 for n in powers) for powers in zip(*(powers for powers, _ in terms))]
         shared = [column for column, n in enumerate(n_with) if 1 < n < len(terms)]
-        if len(terms) > _FEW_TERMS:  # all orders of the columns would be too many
+        if len(terms) > FEW_TERMS:  # all orders of the columns would be too many
             shared = sorted(shared, key=lambda column: -n_with[column])[:1]
         splits = [[not powers[column] for powers, _ in terms] for column in shared]
         found = []
