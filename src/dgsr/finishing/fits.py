@@ -18,10 +18,9 @@ from dgsr.expressions.programs.translation import FreeProgram, flags_of_constant
 from dgsr.expressions.trees.trees import SUMS
 from dgsr.finishing.programs import groups_of
 
-# NMSE below which all fits are equally good, since rounding in the evaluation causes as much.
+# NMSE below which all fits are equally good, since rounding in the evaluation causes as much. Any constant
+# may change the predictions by this.
 _ROUNDING_NMSE = 1e-20
-# Change of the predictions, as a share of the standard deviation of y, by which any constant may move.
-_NEGLIGIBLE_EFFECT = 1e-11
 # Most Gauss-Newton steps of a fit in which equal constants stay equal.
 _MOST_STEPS = 20
 # Step lengths that are tried in turn, as shares of a full Gauss-Newton step.
@@ -181,7 +180,7 @@ class Fits:
             if with_early:
                 # Where the fit stopped early, as at 1.0000000002*x, one constant may cause all residuals.
                 early = 3.0 * math.sqrt(nmse) if nmse <= self.tolerance else 0.0
-                half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / apart.norms)
+                half = np.maximum(half, max(math.sqrt(_ROUNDING_NMSE), early) / apart.norms)
         units = np.spacing(
             [abs(fit.program.constants[group[0]]) for group in groups]
         )  # the spacing of floats

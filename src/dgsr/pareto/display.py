@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 _N_LABELS = 5
 # Most characters of each of these.
 _LABEL_LENGTH = 44
-# Position of losses on a logarithmic axis when all of them are 0.
-_FLOOR_OF_ZEROS = 1e-16
 # Positions of a label, of which the first free one is used: offset from the point, right and up, in points;
 # alignment.
 _LABEL_PLACES = (
@@ -47,7 +45,7 @@ def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
     losses = np.asarray(losses, dtype=np.float64)
     zero = losses == 0
     smallest = float(losses[~zero].min(initial=np.inf))
-    floor = max(smallest / 10, 1e-300) if smallest < np.inf else _FLOOR_OF_ZEROS
+    floor = max(smallest / 10, 1e-300) if smallest < np.inf else np.finfo(np.float64).eps
     return LogLosses(np.where(zero, floor, losses), floor if zero.any() else None)
 
 
