@@ -17,13 +17,11 @@ from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.coordinates import are_origins
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.translation import FreeProgram
-from dgsr.expressions.trees.simple_numbers import cost, expected_by_chance
+from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, ROUNDING, cost, expected_by_chance
 from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
-from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
+from dgsr.finishing.programs import groups_of, with_value
 from dgsr.finishing.snapping import rounded
 
-# Largest distance of 12 times an exponent from a whole number at which the exponent is not changed.
-_ROUNDING = 1e-12
 # Distance from the fit, in standard errors, beyond which a number of one digit does not come from a fit.
 _FARTHEST = 4.0
 # Roundings that are tried one after the other, as shares of two standard errors.
@@ -87,7 +85,7 @@ def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
     turns = is_phase & (constants == QUARTER_TURN * np.round(constants / QUARTER_TURN))
     costs = np.array([cost(value) for value in constants.tolist()], dtype=np.float64)
     twelfths = 12.0 * constants
-    is_simple = is_exponent & (np.abs(twelfths - np.round(twelfths)) <= _ROUNDING)
+    is_simple = is_exponent & (np.abs(twelfths - np.round(twelfths)) <= ROUNDING)
     return ~(are_origins(expression, data.columns) | turns | is_simple | (costs <= 0.0))
 
 

@@ -15,12 +15,11 @@ from dgsr.expressions.rewriting.expansion import expanded, gathered, separated
 from dgsr.expressions.rewriting.merging import PLACEMENTS, merge
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.evaluation import evaluate_strictly
+from dgsr.expressions.trees.simple_numbers import ROUNDING
 from dgsr.expressions.trees.trees import Tree, is_number, rewritten, variables_of
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.programs import complexity, tree_of, written
 
-# Relative size up to which a summand, and relative variation up to which a function, counts as rounding.
-_LOST = 1e-13
 # Largest complexity of a form of a program, as a multiple of the simplest form's.
 _MOST_COMPLEX = 1.5
 
@@ -59,14 +58,14 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
         return ("exp", ("mul", math.log(tree[1]), tree[2]))
     if tree[0] in ("add", "sub"):
         first, second = (np.abs(_values(term, fits)) for term in tree[1:])
-        if np.all(second <= _LOST * first):
+        if np.all(second <= ROUNDING * first):
             return tree[1]
-        if np.all(first <= _LOST * second):
+        if np.all(first <= ROUNDING * second):
             return tree[2] if tree[0] == "add" else ("neg", tree[2])
     elif tree[0] not in ("mul", "div", "neg"):  # these three never saturate
         values = _values(tree, fits)
         with np.errstate(all="ignore"):
-            levels_off = values.ndim == 1 and np.ptp(values) <= _LOST * np.abs(values[0])
+            levels_off = values.ndim == 1 and np.ptp(values) <= ROUNDING * np.abs(values[0])
         if levels_off and np.isfinite(values[0]):
             return int(values[0]) if values[0].is_integer() else float(values[0])
     return tree

@@ -12,11 +12,8 @@ import numpy as np
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import FreeProgram, tree_of_tokens, write_program
-from dgsr.expressions.trees.simple_numbers import cost, exact
+from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, cost, exact
 from dgsr.expressions.trees.trees import Tree, is_number, rewritten
-
-#: A quarter of a turn: sin(f + pi/2) is cos(f).
-QUARTER_TURN = math.pi / 2
 
 
 def with_value(program: FreeProgram, group: np.ndarray, value: float) -> FreeProgram:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE
-from dgsr.expressions.trees.simple_numbers import cost, shortest, simple_numbers
+from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, cost, shortest, simple_numbers
 from dgsr.finishing.fits import Fits, FittedProgram, are_exponents, are_phases
 from dgsr.finishing.forms import merged
-from dgsr.finishing.programs import QUARTER_TURN, are_equal, groups_of, score, tree_of, with_value
+from dgsr.finishing.programs import are_equal, groups_of, score, tree_of, with_value
 
 # Most significant digits of a decimal that a constant may become; without noise, longer ones are chance.
 _MAX_DIGITS = 9

@@ -18,6 +18,7 @@ from dgsr.constants.uncertainty import MAD_TO_SIGMA, Directions, derivatives
 from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.trees.simple_numbers import ROUNDING
 from dgsr.fitting.losses import LEAST_PRECISION, MOST_COMPARED
 
 # Steps of expectation and maximisation in the fit of the two distributions.
@@ -37,8 +38,6 @@ _NEIGHBOURHOOD = 0.05
 _CHANGED = 0.5
 #: Largest residual whose square is finite, with a margin.
 LARGEST_RESIDUAL = 1e150
-# Smallest standard deviation of residuals, as a share of the spread of the target.
-_SMALLEST = 1e-12
 # Smallest value of 1 - leverage, by which residuals are divided.
 _LEAST_LEFT = 1e-6
 
@@ -106,7 +105,7 @@ def _least_variance(data: DataSet) -> float:
     """Return the smallest variance, which is due to rounding, by a robust spread of the target."""
     middle = weighted_median(data.y, data.weights)
     spread = MAD_TO_SIGMA * weighted_median(np.abs(data.y - middle), data.weights) or np.sqrt(data.variance)
-    return float((_SMALLEST * spread) ** 2) or float(np.finfo(np.float64).tiny)
+    return float((ROUNDING * spread) ** 2) or float(np.finfo(np.float64).tiny)
 
 
 class InlierModel:

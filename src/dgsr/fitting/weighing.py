@@ -8,11 +8,10 @@ from dgsr.data import Prepared
 from dgsr.data.dataset import SOME_ROWS, evenly_spaced
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
+from dgsr.expressions.trees.simple_numbers import ROUNDING
 
 # Exponents p that are compared: the noise of a measurement of weight w has a variance in proportion to w**-p.
 _EXPONENTS = np.linspace(0.0, 1.0, 11)
-# Relative difference between weights up to which they count as equal.
-_ROUNDING = 1e-12
 
 
 def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray | None = None) -> float:
@@ -29,7 +28,7 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
     """
     data = rows.data
     of_each = data.weights / data.counts
-    if len(programs) == 0 or np.ptp(of_each) <= _ROUNDING * of_each.max():
+    if len(programs) == 0 or np.ptp(of_each) <= ROUNDING * of_each.max():
         return 0.0
     order = np.argsort(-of_each, kind="stable")
     # The heaviest rows are used, and some of the others.

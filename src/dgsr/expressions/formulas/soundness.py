@@ -10,6 +10,7 @@ from dgsr.expressions.formulas.coordinates import origins_of
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.simple_numbers import QUARTER_TURN
 from dgsr.expressions.trees.trees import Tree, is_number, leaves, nodes, variables_of
 
 # Most rows on which a formula is examined, and about the most midpoints between neighbouring rows.
@@ -18,8 +19,6 @@ _MOST_ROWS = 1_000
 _BESIDE = 0.05
 # Most values of columns that are moved by this distance; rows are thinned out beyond it.
 _MOST_NEAR = 20_000
-# Largest mean step, in radians, of the argument of a sine from one row to the next: four rows a period.
-_STEP = np.pi / 2
 # Functions whose arguments have no unit.
 _OF_PURE_NUMBERS = frozenset(("exp", "log", "sin", "cos", "tanh", "arcsin", "arccos"))
 
@@ -41,7 +40,7 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     at_rows = _values_at(expression, used, some)
     near_rows = _values_at(expression, used, _near(some - origins) + origins)
     between_rows = _values_at(expression, used, _midpoints(some))
-    turn = _STEP * max(columns.shape[1] - 1, 1)
+    turn = QUARTER_TURN * max(columns.shape[1] - 1, 1)
     with np.errstate(all="ignore"):
         found = [what for node in nodes(tree) for what in _weak_parts(node, at_rows, near_rows, turn)]
         if not np.isfinite(between_rows(tree)).all():

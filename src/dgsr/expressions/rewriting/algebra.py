@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
+from dgsr.expressions.trees.simple_numbers import ROUNDING
 from dgsr.expressions.trees.trees import LARGEST_POWER, Tree, is_number
 
 #: Functions with f(-x) = -f(x), and below those with f(-x) = f(x).
@@ -22,9 +23,6 @@ EVEN = ("cos", "cosh")
 Number = Any
 #: Pairs of a sign and a tree, which represent the sum of sign * tree.
 SignedTerms = Sequence[tuple[int, Tree]]
-
-# Distance of a float's absolute value from 1 below which it counts as 1.
-_ROUNDING = 1e-14
 
 
 def simplified(value: Number) -> Number:
@@ -41,7 +39,7 @@ def clean(value: Number) -> Number:
         return simplified(value)
     if not math.isfinite(value):
         raise OverflowError("A constant is beyond the largest float.")
-    if abs(abs(value) - 1) < _ROUNDING:
+    if abs(abs(value) - 1) < ROUNDING:
         return 1 if value > 0 else -1
     return value if value != 0 else 0
 

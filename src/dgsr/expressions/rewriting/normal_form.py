@@ -15,10 +15,8 @@ from fractions import Fraction
 from dgsr.expressions.rewriting.algebra import EVEN, ODD, Number, clean, over, to_power
 from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum, is_call
 from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, ROUNDING
 from dgsr.expressions.trees.trees import FUNCTIONS, LARGEST_EXPONENT, LARGEST_POWER, WHOLE_POWERS, Tree
-
-# Smallest coefficient that may be taken out of a sum, as a share of its largest coefficient.
-_NEGLIGIBLE = 1e-12
 
 
 def _is_unit(value: Number) -> bool:
@@ -72,7 +70,7 @@ def _sum(parts: list[Scaled]) -> Scaled:
     if len(ordered) == 1:
         return ordered[0][1], ordered[0][0]
     largest = max(abs(scale) for _, scale in ordered)
-    candidates = [(n, s) for n, s in ordered if n != 1 and abs(s) > _NEGLIGIBLE * largest] or ordered
+    candidates = [(n, s) for n, s in ordered if n != 1 and abs(s) > ROUNDING * largest] or ordered
     exact = (s for _, s in [*candidates, *ordered] if not isinstance(s, float))
     lead = next(exact, candidates[0][1])
     return lead, Sum(tuple(_free_of_inner_scale(node, over(scale, lead)) for node, scale in ordered))
@@ -355,8 +353,8 @@ def _wave(name: str, scale: Number, node: Node) -> Scaled:
     if scale < 0:
         scale, sign = -scale, -1 if name == "sin" else 1
     phase = _number_of(scale, node)
-    quarters = round(float(phase) / (math.pi / 2))
-    is_exact = quarters != 0 and abs(float(phase) - quarters * (math.pi / 2)) <= 4 * math.ulp(float(phase))
+    quarters = round(float(phase) / QUARTER_TURN)
+    is_exact = quarters != 0 and abs(float(phase) - quarters * QUARTER_TURN) <= 4 * math.ulp(float(phase))
     if is_exact:  # sin(f + pi/2) is cos(f)
         scale, node = _with_number(scale, node, 0)
         if name == "cos":

@@ -19,6 +19,10 @@ from dgsr.expressions.trees.trees import Tree, is_number, map_leaves
 DIGITS_SHOWN = 5
 #: Most significant digits of a number that a column may be measured from (`is_far`), which are all shown.
 DIGITS_OF_FAR = 12
+#: Relative difference of two equal numbers that the rounding of a computation may cause.
+ROUNDING = 1e-12
+#: A quarter of a turn: sin(f + pi/2) is cos(f).
+QUARTER_TURN = math.pi / 2
 #: Cost, in digits, of a float that has no short form.
 COST_OF_FLOAT = 20.0
 # Numbers of digits and steps: decimals that are multiples of the step, such as 2.5 and 0.75, cost 0.8 less.
