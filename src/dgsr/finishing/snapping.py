@@ -29,9 +29,7 @@ _SHARES = (0.5, 0.05, 0.005, 5e-4, 5e-5)
 _ROUNDED = 1.0
 # Most simple numbers that are tried for one constant.
 _MAX_REFUSALS = 4
-# Most rounds of snapping and merging for one formula.
-_MAX_ROUNDS = 10
-# Most fits for one formula; no further constant is snapped after them.
+# Most fits, and most rounds of snapping and merging, for one formula.
 _MAX_REFITS = 60
 
 
@@ -50,7 +48,7 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
     """
     n_snapped, library = 0, fits.library
     fits.n_refits = 0
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MAX_REFITS):
         fit, n_snapped = _snap_constants(fit, limit, n_snapped, fits)
         try:
             program = merged(tree_of(fit.program, library), fits)
