@@ -32,8 +32,9 @@ from dgsr.search import Search
 
 # Shares of the budget at which a search is tested for outliers.
 _CHECKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-# Share of the budget from which on no test is made, since too little would remain.
-_TOO_LATE = 0.9
+#: Share of the budget from which on no test is made and no pass with relative errors begins, since too little
+#: would remain.
+TOO_LATE = 0.9
 # Smallest residual of an outlier, in standard deviations of the other rows.
 _OUTLYING = 6.0
 # Bits by which two distributions must shorten the description. Outliers gain 90 and more; with 20 bits three
@@ -88,7 +89,7 @@ class Watch:
         It is never too late for a search that `is_over`, and that others followed.
         """
         self._plan(search)
-        if not self._is_on or (search.budget.share >= _TOO_LATE and not is_over):
+        if not self._is_on or (search.budget.share >= TOO_LATE and not is_over):
             return False
         self.program = self._suspected or with_outliers(search.archive, self._rows.measured)
         if self.program is not None:

@@ -25,7 +25,7 @@ from dgsr.fitting.losses import (
     residual_bits,
 )
 from dgsr.fitting.outcome import Outcome
-from dgsr.fitting.outlier_watch import Watch
+from dgsr.fitting.outlier_watch import TOO_LATE, Watch
 from dgsr.fitting.outliers import residual_bits_with_outliers
 from dgsr.fitting.shown import Shown
 from dgsr.fitting.weighing import noise_exponent
@@ -38,8 +38,6 @@ _OUTLIERS = "outliers"
 _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
 # NMSE below which the kind of the noise is not tested, since hardly any is left.
 _NEARLY_EXACT = 1e-5
-# Share of the budget from which on no pass with relative errors begins, since it would be too short.
-_TOO_LATE = 0.8
 
 
 class _Ended(Exception):
@@ -269,7 +267,7 @@ class FitDriver:
             return False
         # Both errors count: a search may fit few rows exactly, and an extended formula a few large targets.
         least = max(self.search.best_nmse, self.outcome.chosen.loss)
-        return least >= _NEARLY_EXACT and self.budget.share < _TOO_LATE
+        return least >= _NEARLY_EXACT and self.budget.share < TOO_LATE
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Choose a formula of a pass, if a program has finite values, and update the outcome.
