@@ -13,6 +13,7 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import places_of_constants
 from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees.simple_numbers import ROUNDING
 from dgsr.expressions.trees.trees import Tree, map_leaves
 
 # Root mean square of a column above which, and below whose inverse, it is divided by a power of ten.
@@ -26,8 +27,6 @@ _YEARS = (1500.0, 2200.0)
 _FEWEST_YEARS = 20
 # The same as `_NARROW` for years: laws depend on elapsed years and not on the calendar's origin.
 _NARROW_OF_YEARS = 0.2
-# Range of a column, in units in the last place of its values, up to which it may consist of rounding alone.
-_LEAST_UNITS = 100.0
 
 
 class Coordinates(NamedTuple):
@@ -175,7 +174,7 @@ def _origin(column: np.ndarray) -> float:
     """Return a number of few digits just below the values of a column if these hardly vary, else 0."""
     low, high = float(column.min()), float(column.max())
     spread, size = high - low, min(abs(low), abs(high))
-    if low < 0.0 < high or not _LEAST_UNITS * math.ulp(size) < spread <= _narrow(column) * size:
+    if low < 0.0 < high or not ROUNDING * size < spread <= _narrow(column) * size:
         return 0.0
     step = Fraction(10) ** math.floor(math.log10(spread))
     return float(math.floor(Fraction(low) / step) * step)
