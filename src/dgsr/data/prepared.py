@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import hashlib
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.data.dataset import SOME_ROWS, DataSet
+from dgsr.data.dataset import DataSet
 from dgsr.data.rows import Rows
 from dgsr.expressions.formulas.coordinates import Coordinates
 
@@ -99,7 +100,7 @@ def prepare(
 
 
 def redundant_columns(
-    columns: np.ndarray, candidates: Iterable[int], with_constants: bool
+    columns: np.ndarray, candidates: Sequence[int], with_constants: bool
 ) -> tuple[int, ...]:
     """Return the columns that other columns, or constants, can replace in every formula.
 
@@ -107,13 +108,10 @@ def redundant_columns(
     columns with the same value in every row. If all candidates are such columns, none is returned. `columns`
     is of shape (n_features, n_rows).
     """
-    known: dict[bytes, list[int]] = {}  # columns by the values of their first rows
-    idle, n_candidates = [], 0
+    known, idle = set[bytes](), list[int]()
     for i in candidates:
-        n_candidates += 1
-        alike = known.setdefault((columns[i, :SOME_ROWS] + 0.0).tobytes(), [])  # -0.0 becomes 0.0
-        is_known = any(np.array_equal(columns[i], columns[other]) for other in alike)
-        if is_known or (with_constants and columns[i].min() == columns[i].max()):
+        digest = hashlib.sha256(columns[i] + 0.0).digest()  # -0.0 becomes 0.0
+        if digest in known or (with_constants and columns[i].min() == columns[i].max()):
             idle.append(i)
-        alike.append(i)
-    return tuple(idle) if len(idle) < n_candidates else ()
+        known.add(digest)
+    return tuple(idle) if len(idle) < len(candidates) else ()
