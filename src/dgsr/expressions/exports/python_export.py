@@ -6,7 +6,7 @@ import keyword
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from dgsr.expressions.exports.identifiers import fresh
 from dgsr.expressions.exports.source_code import Language, SourceCode, write_source
@@ -23,28 +23,22 @@ def _number(module: str, value: Any) -> str:
     return f"{'-' if value < 0 else ''}{module}.{abs(float(value))}"
 
 
-class _Dialect(NamedTuple):
-    """Python with a module that has numpy's interface."""
-
-    module: str
-    dtype: str
-
-    @property
-    def language(self) -> Language:
-        functions = {name: f"{self.module}.{name}({{}})" for name in COMMON_FUNCTIONS}
-        return Language(
-            number=partial(_number, self.module),
-            functions=functions | {"cot": f"(1/{self.module}.tan({{}}))"},
-            pow="**",
-            largest_product=1,
-            reserved=frozenset((*keyword.kwlist, "__debug__", self.module, "float")),
-            is_c=False,
-        )
+def _language(module: str) -> Language:
+    """Return Python with a module that has numpy's interface."""
+    functions = {name: f"{module}.{name}({{}})" for name in COMMON_FUNCTIONS}
+    return Language(
+        number=partial(_number, module),
+        functions=functions | {"cot": f"(1/{module}.tan({{}}))"},
+        pow="**",
+        largest_product=1,
+        reserved=frozenset((*keyword.kwlist, "__debug__", module, "float")),
+        is_c=False,
+    )
 
 
 def to_python(tree: Tree, names: Sequence[str], functions: Functions, name: str) -> str:
     """Write a module with one function of numpy arrays; see `to_jax` for the parameters and errors."""
-    function = _function(tree, names, functions, name, _Dialect("np", "np.float64"))
+    function = _function(tree, names, functions, name, "np", "np.float64")
     # Numba does not know errstate. By this attribute it finds the function inside a decorated one.
     for_numba = f'{name}.__numba__ = "__wrapped__"  # for numba.njit({name})'
     return f'import numpy as np\n\n\n@np.errstate(all="ignore")\n{function}\n\n\n{for_numba}\n'
@@ -64,18 +58,20 @@ def to_jax(tree: Tree, names: Sequence[str], functions: Functions, name: str) ->
         Name of the function; ValueError if it cannot be one, or if a user-defined operator has no form to
         export.
     """
-    function = _function(tree, names, functions, name, _Dialect("jnp", "float"))
+    function = _function(tree, names, functions, name, "jnp", "float")
     return f"import jax.numpy as jnp\n\n\n{function}\n"
 
 
-def _function(tree: Tree, names: Sequence[str], functions: Functions, name: str, dialect: _Dialect) -> str:
+def _function(
+    tree: Tree, names: Sequence[str], functions: Functions, name: str, module: str, dtype: str
+) -> str:
     """Return the text of the function, without a final line break."""
-    language = dialect.language
+    language = _language(module)
     if not isinstance(name, str) or not name.isidentifier() or name in language.reserved:
         raise ValueError(f"name={name!r} cannot be a function in Python; write a word such as 'formula'.")
     source = write_source(tree, names, functions, name, language)
     text, *more = [line.replace("\\", r"\\").replace('"', r"\"") for line in source.comment]
-    lines = [f'"""{text}', "", *more, '"""', *_statements(source, *dialect)]
+    lines = [f'"""{text}', "", *more, '"""', *_statements(source, module, dtype)]
     body = "\n".join(f"    {line}".rstrip() for line in lines)
     return f"def {name}({', '.join(source.arguments)}):\n{body}"
 
