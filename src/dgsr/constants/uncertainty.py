@@ -97,7 +97,7 @@ def derivatives(
     steps = np.array([_STEP * abs(constants[group[0]]) or _STEP for group in groups])
     # Constant terms do not affect derivatives, but their rounding may exceed the change in a step.
     constants = np.where(are_terms(library, tokens), 0.0, constants)
-    formula = Population(library, tokens[None], np.array([len(tokens)]), constants[None])
+    formula = Population.of_one(library, tokens, constants[None])
     slopes, bends = _differences(formula, groups, steps, columns)
     bent = np.flatnonzero(bends > _BEND)
     for _ in range(_MOST_FINER):
@@ -116,16 +116,12 @@ def _differences(
     formula: Population, groups: Sequence[np.ndarray], steps: np.ndarray, columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes of one formula, (n_groups, n_rows), and relative second differences, (n_groups,)."""
-    k = len(groups)
-    moved = np.tile(formula.constants, (2 * k + 1, 1))
+    moved = np.tile(formula.constants, (2 * len(groups) + 1, 1))
     for i, group in enumerate(groups):
         moved[2 * i, group] += steps[i]
         moved[2 * i + 1, group] -= steps[i]
-    programs = Population(
-        formula.library, np.tile(formula.tokens, (2 * k + 1, 1)), np.repeat(formula.lengths, 2 * k + 1), moved
-    )
     with np.errstate(all="ignore"):
-        values = programs.predict(columns.T)
+        values = Population.of_one(formula.library, formula.tokens[0], moved).predict(columns.T)
         above, below = values[:-1:2], values[1::2]
         change, bend = above - below, above + below - 2.0 * values[-1]
         slopes = change / (2.0 * steps[:, None])

@@ -54,6 +54,12 @@ class Population:
         return cls(library, tokens, np.zeros(n_programs, np.int64), constants)
 
     @classmethod
+    def of_one(cls, library: Library, tokens: np.ndarray, constants: np.ndarray) -> Population:
+        """Return one program, of shape (length,), with each row of `constants`, (n_programs, n_constants)."""
+        n, tokens = len(constants), np.asarray(tokens, dtype=np.int64)
+        return cls(library, np.tile(tokens, (n, 1)), np.full(n, len(tokens), dtype=np.int64), constants)
+
+    @classmethod
     def concatenate(cls, populations: Sequence[Population]) -> Population:
         """Join populations of one library, in arrays as wide as the widest."""
         widths = [(p.tokens.shape[1], p.constants.shape[1]) for p in populations]

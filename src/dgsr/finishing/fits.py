@@ -70,17 +70,10 @@ class Fits:
         names = self.variables.items()
         return frozenset(name for name, x in names if np.ptp(x) > 0.0 and np.all((x == 0.0) | (x == 1.0)))
 
-    def _population(self, tokens: np.ndarray, constants: np.ndarray) -> Population:
-        """Return one program with each row of `constants`."""
-        n, tokens = len(constants), np.asarray(tokens, dtype=np.int64)
-        return Population(
-            self.library, np.tile(tokens, (n, 1)), np.full(n, len(tokens), dtype=np.int64), constants
-        )
-
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the predictions of a program, with a row for each row of `constants`."""
         with np.errstate(all="ignore"):
-            return self._population(tokens, constants).predict(self.data.columns.T)
+            return Population.of_one(self.library, tokens, constants).predict(self.data.columns.T)
 
     def _residuals(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return weighted residuals for each row of `constants`; their squares add up to the NMSE."""
@@ -96,7 +89,8 @@ class Fits:
 
     def least_squares(self, program: FreeProgram) -> np.ndarray:
         """Return the constants fitted by least squares from their present values; exact ones stay."""
-        single, free = self._population(program.tokens, program.constants[None].copy()), program.free[None]
+        single = Population.of_one(self.library, program.tokens, program.constants[None].copy())
+        free = program.free[None]
         fit_constants(single, self.data, scaled=False, free=free, n_iterations=50, precision=1e-9)
         return single.constants[0]
 
