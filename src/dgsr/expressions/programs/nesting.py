@@ -19,7 +19,7 @@ from dgsr.expressions.programs.library import Library
 Limits = Mapping[tuple[str, str], int | None]
 
 #: Default limits: no sine or cosine below another.
-DEFAULT_LIMITS: Limits = dict.fromkeys(product(("sin", "cos"), repeat=2), 0)
+DEFAULT_LIMITS: Limits = dict.fromkeys(product(("sin", "cos"), ("sin", "cos")), 0)
 
 #: Largest finite limit.
 MOST_NESTED = 9
