@@ -35,24 +35,13 @@ FormProgram = tuple[tuple[int, ...], tuple[str | float, ...]]
 
 
 class CommonForm(NamedTuple):
-    """A function of one column that has a name.
+    """A function of one column that has a name, without its scale and its offset."""
 
-    Parameters
-    ----------
-    name : str
-        Names of the laws and models of this form; empty for lines, parabolas, roots and simple powers.
-    text : str
-        The function of ``x`` with the free numbers ``a``, ``b`` and ``c``, without its scale and its offset.
-    weight : float
-        How frequent the form is, relative to others.
-    placements : tuple of str
-        The ways in which people write it, the most customary first, as placements of
-        `dgsr.expressions.rewriting.merging`; empty for a form that people write in many ways.
-    """
-
-    name: str
-    text: str
-    weight: float
+    name: str  # names of laws and models; empty for lines, parabolas, roots and simple powers
+    text: str  # the function of ``x`` with the free numbers ``a``, ``b`` and ``c``
+    weight: float  # how frequent the form is, relative to others
+    # The ways in which people write it, the most customary first, as placements of
+    # `dgsr.expressions.rewriting.merging`; empty for a form that people write in many ways.
     placements: tuple[str, ...] = ()
 
     @property
