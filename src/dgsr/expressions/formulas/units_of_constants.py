@@ -18,6 +18,7 @@ import numpy as np
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Opcode
 from dgsr.expressions.programs.units import Unit, Units
+from dgsr.expressions.trees.trees import LARGEST_EXPONENT
 
 #: Text for the unit of a constant that is not determined.
 UNDETERMINED = "?"
@@ -141,7 +142,7 @@ def _text(value: float, unit: np.ndarray, units: Units) -> str:
         return _product(units.base, exponents)
     if np.abs(exponents).max(initial=0.0) > _ROUNDING:
         return _product(units.written, powers)
-    return f"= {value * math.exp(min(max(log_factor, -700.0), 700.0)):.6g}"
+    return f"= {value * math.exp(min(max(log_factor, -LARGEST_EXPONENT), LARGEST_EXPONENT)):.6g}"
 
 
 def _product(names: Sequence[str], exponents: np.ndarray) -> str:
