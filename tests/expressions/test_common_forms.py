@@ -211,4 +211,4 @@ def test_the_command_line_and_the_report_name_the_form(tmp_path):
     regressor = DGSRRegressor(max_evaluations=3000, random_state=0).fit(S[:, None], 12.3 * S / (6.7 + S))
     regressor.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    assert "In x1 it has a form known as: Michaelis-Menten, Langmuir, Monod." in page
+    assert "Known form: Michaelis-Menten, Langmuir, Monod, in x1." in page

@@ -464,7 +464,7 @@ def test_the_front_the_table_and_the_report_print_the_units(fitted, tmp_path):
     assert with_unit.endswith(" m/s^2")
     fitted.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert with_unit in page
+    assert f">{with_unit.removeprefix('9.8 ')}</mtext>" in page
     assert "units=Units(columns={&#x27;m&#x27;: &#x27;kg&#x27;" in page
     assert "from dgsr import DGSRRegressor, Units" in page
 

@@ -306,7 +306,10 @@ def test_several_outputs_have_outliers_of_their_own_and_files_and_reports_say_so
     own.save(tmp_path / "own.dgsr")
     loaded = dgsr.load(tmp_path / "own.dgsr")
     assert loaded.loss_ == WITHOUT_OUTLIERS
-    for fit, said in ((own, "left out 2 outliers,"), (loaded, "left out outliers,")):
+    for fit, said in (
+        (own, "left out 2 outliers (row 4, 31, counted from 1)."),
+        (loaded, "left out outliers."),
+    ):
         fit.report(tmp_path / "report.html", X, spoilt)
         assert said in (tmp_path / "report.html").read_text(encoding="utf-8")
 
