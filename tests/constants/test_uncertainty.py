@@ -308,7 +308,7 @@ def test_a_fit_without_uncertainties_says_that_it_cannot_return_them(regressor):
     X = noisy(7)[0]
     old = regressor.with_feature_names(["x1", "x2"])
     bare = [candidate._replace(uncertainty=None) for candidate in old.pareto_front_]
-    old.pareto_front_ = type(old.pareto_front_)(bare)
+    old.pareto_front_ = type(old.pareto_front_)(bare).with_chosen(0)
     with pytest.raises(ValueError, match="fit again"):
         old.predict(X, return_std=True)
     assert np.isnan(bare[-1].leave_one_out)

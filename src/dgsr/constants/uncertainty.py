@@ -21,6 +21,8 @@ SIGNIFICANT_DEVIANCE = 4.0
 HUBER = 1.345
 #: Robust standard deviation of normal noise, in median absolute residuals.
 MAD_TO_SIGMA = 1.4826
+#: Smallest value of 1 - leverage by which a residual is divided.
+LEAST_LEFT = 1e-6
 # Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5).
 _KERNEL = 1.06
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit.
@@ -152,13 +154,18 @@ class Directions(NamedTuple):
         is_lost = (np.abs(directions[~is_seen]) > _PART).any(axis=0) | (lengths == 0.0)
         return cls(np.ldexp(lengths, exponents), rows[:, is_seen], inverse, is_lost)
 
+    @property
+    def leverages(self) -> np.ndarray:
+        """Leverages of the rows, to first order the share of a target in its fitted value, (n_rows,)."""
+        return (self.rows**2).sum(axis=1)
+
     def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
         """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,).
 
         The part of the residuals that is due to rounding constants after the fit does not depend on the row
         that is left out. The NMSE is infinite if some constant is not determined without a row.
         """
-        others = 1.0 - (self.rows**2).sum(axis=1) / data.counts  # 1 - leverage of a measurement
+        others = 1.0 - self.leverages / data.counts  # of the other measurements
         others[others < len(others) * np.finfo(np.float64).eps] = 0.0
         of_rounding = self.rows @ (self.rows.T @ residuals)
         left_out = (residuals - of_rounding) / others + of_rounding

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.uncertainty import MAD_TO_SIGMA, Directions, derivatives
+from dgsr.constants.uncertainty import LEAST_LEFT, MAD_TO_SIGMA, Directions, derivatives
 from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.formulas.expression import Expression
@@ -38,8 +38,6 @@ _NEIGHBOURHOOD = 0.05
 _CHANGED = 0.5
 #: Largest residual whose square is finite, with a margin.
 LARGEST_RESIDUAL = 1e150
-# Smallest value of 1 - leverage, by which residuals are divided.
-_LEAST_LEFT = 1e-6
 
 
 class Mixture(NamedTuple):
@@ -174,16 +172,14 @@ def left_out_of_fit(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the residual of each row when left out of the fit, and where a row alone determines the value.
 
-    Both are of shape (n_rows,), like the values of the formula. The leverage of a row is, to first order, the
-    share of its target in the fitted value. At a pole or peak so narrow that it serves one row alone, by the
-    `steps` of `small_steps`, the larger of the residuals to either side is returned.
+    Both are of shape (n_rows,), like the values of the formula. At a pole or peak so narrow that it serves
+    one row alone, by the `steps` of `small_steps`, the larger of the residuals to either side is returned.
     """
     constants = np.asarray(formula.constants)
     groups = list(np.arange(len(constants))[:, None])
     slopes = derivatives(formula.library, formula.tokens, constants, groups, data.columns)
-    rows = Directions.of((slopes * np.sqrt(data.weights)).T).rows
-    leverages = (rows**2).sum(axis=1) / data.counts
-    residuals = (data.y - values) / np.maximum(1.0 - leverages, _LEAST_LEFT)
+    leverages = Directions.of((slopes * np.sqrt(data.weights)).T).leverages / data.counts
+    residuals = (data.y - values) / np.maximum(1.0 - leverages, LEAST_LEFT)
     beside = np.array([formula((data.columns + sign * steps).T) for sign in (1.0, -1.0)])
     changes = np.nan_to_num(np.abs(beside - values), nan=0.0)  # nan beyond the end of a domain
     distances = np.abs(values - np.nanmedian(values))

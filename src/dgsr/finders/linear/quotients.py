@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.constants.uncertainty import LEAST_LEFT, Directions
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.rewriting.polynomials import Polynomial, polynomial_tree, quotient_tree
@@ -52,8 +53,6 @@ _NEARLY_EXACT = 1e-16
 _SHARE_OF_ROWS = 0.8
 # Largest ratio of the squared leave-one-out errors and residuals, relative to its typical value.
 _MOST_LEFT_OUT = 4.0
-# Relative singular value that counts as 0, and smallest difference of 1 and a leverage.
-_LOST = 1e-9
 # Smallest factor by which the NMSE of a law grows when it loses a term.
 _CLIFF = 1e12
 
@@ -149,13 +148,10 @@ def _predicts(candidate: _Candidate) -> bool:
     predicted = numerator / denominator
     slopes = np.hstack([terms.values[:, fit.above], -predicted[:, None] * terms.values[:, fit.below]])
     slopes *= (target.root / denominator)[:, None]
-    norms = np.linalg.norm(slopes, axis=0)
-    if not (np.isfinite(norms).all() and norms.all()):
+    if not (np.isfinite(slopes).all() and slopes.any(axis=0).all()):
         return False
-    directions, sizes, _ = np.linalg.svd(slopes / norms, full_matrices=False)
-    leverages = (directions[:, sizes > _LOST * sizes[0]] ** 2).sum(axis=1)
     residuals = target.root * (predicted - target.h)
-    left_out = residuals / np.maximum(1.0 - leverages, _LOST)
+    left_out = residuals / np.maximum(1.0 - Directions.of(slopes).leverages, LEAST_LEFT)
     n, k = slopes.shape
     typical = (n / max(n - k, 1)) ** 2
     return float(left_out @ left_out) <= _MOST_LEFT_OUT * typical * float(residuals @ residuals)
