@@ -119,7 +119,8 @@ def measurements() -> dict:
     """What docs/report.md takes as given."""
     X = np.random.default_rng(0).uniform(0.5, 2, size=(40, 1))
     y = 3 * np.sqrt(X[:, 0])
-    return {"X": X, "y": y, "regressor": DGSRRegressor(max_evaluations=1_000, random_state=0).fit(X, y)}
+    regressor = DGSRRegressor(max_evaluations=1_000, random_state=0).fit(X, y)
+    return {"X": X, "y": y, "X_test": X + 1.0, "y_test": 3 * np.sqrt(X[:, 0] + 1.0), "regressor": regressor}
 
 
 GIVEN = {"report.md": measurements}

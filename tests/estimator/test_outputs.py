@@ -196,7 +196,7 @@ def test_the_units_of_several_outputs_are_saved(laws, tmp_path):
 def test_a_damaged_file_of_several_outputs_is_refused(laws, tmp_path, change):
     path = tmp_path / "fit.dgsr"
     laws.save(path)
-    texts, arrays, _ = unpacked(path, 10**9, 10**9)
+    texts, arrays, _ = unpacked(path)
     header = json.loads(texts[TEXT])
     change(header)
     path.write_bytes(packed({TEXT: json.dumps(header)}, arrays))

@@ -500,7 +500,9 @@ def test_a_fit_that_held_rows_out_itself_shows_the_losses_on_them(absorption, tm
     fit = Fit(copy.copy(absorption.estimator), absorption.X, absorption.y)
     front = fit.estimator.pareto_front_
     losses = np.linspace(0.5, 0.25, len(front))
-    fit.estimator.pareto_front_ = ParetoFront(list(front), front.n_samples, held_out=losses)
+    fit.estimator.pareto_front_ = ParetoFront(
+        list(front), front.n_samples, held_out=losses, chosen=front.chosen
+    )
     page = fit.page(tmp_path)
     assert [one["held_out"] for one in embedded(page)["candidates"]] == [
         number(loss, keep_zeros=True) for loss in losses
