@@ -117,7 +117,7 @@ def front() -> str:
     parts = [
         text(left - 40, 24, "The front: error against length", "bold"),
         text(left + width, top + height + 34, "bits", "small faint", "end"),
-        text(left - 52, top - 8, "NMSE", "small faint"),
+        text(left - 52, top - 8, "loss", "small faint"),
     ]
     for power in range(0, low - 1, -1):
         _, y = at(0, 10.0**power)
