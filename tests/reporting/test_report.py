@@ -901,7 +901,7 @@ def test_thirty_candidates_can_each_be_selected_and_the_table_follows(visit, thi
 
 def test_of_a_long_front_the_chosen_row_is_in_view_and_the_tail_is_folded(visit, thirty, tmp_path):
     fit = Fit(copy.copy(thirty.estimator), thirty.X, thirty.y)
-    fit.estimator.expression_ = fit.estimator.pareto_front_[12].expression
+    fit.estimator.choose(12)
     seen = visit(fit.write(tmp_path / "long.html"))
     rows = seen.page.locator("#candidates tr")
 
