@@ -144,6 +144,12 @@ LAWS = {
     "a negative root": (2, lambda x: -np.sqrt(3.0 + x[0] ** 2 / x[1])),
     "an exponential": (1, lambda x: 3.0 * np.exp(-7.0 * x[0] / (3.0 + x[0]))),
     "one column": (1, lambda x: (2.0 + x[0] ** 3) / (1.0 + 3.0 * x[0] + x[0] ** 2)),
+    "a root of a column": (
+        2,
+        lambda x: 3.1 * np.sqrt(x[0]) * x[1] / (1.0 + 0.8 * np.sqrt(x[0]) + 0.5 * x[1]),
+    ),
+    "a cosine of a column": (3, lambda x: np.sqrt(x[0] ** 2 + x[1] ** 2 - 2.0 * x[0] * x[1] * np.cos(x[2]))),
+    "a logarithm of a column": (2, lambda x: (2.0 + 0.7 * x[1] * np.log(x[0])) / (3.0 + x[1])),
     "a negative denominator": (2, lambda x: 3.0 / (0.7 - 2.0 * x[0] - x[1] ** 2 - 5.0)),
 }
 

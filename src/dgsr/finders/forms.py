@@ -106,6 +106,7 @@ _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
     "x/(a + x**b)": lambda s: (s.saturating(s.growth), s.growth),
     "x/(a + b*x + x**2)": lambda s: (s.width**2, np.abs(s.place)),
     "1/(a + exp(b*x))": lambda s: (s.switching(s.rate), s.rate),
+    "1/(a + exp(b/x))": lambda s: (np.sign(s.phase - np.pi), s.of_inverse()),
     "tanh(a*x)": lambda s: (s.rate,),
     "exp(a*exp(b*x))": lambda s: (np.sign(s.phase - np.pi) / s.switching(s.rate), s.rate),
     "(a - exp(b*x))**c": lambda s: (s.ones, s.decay, s.growth),

@@ -111,6 +111,7 @@ COMMON_FORMS = (
     CommonForm("Redlich-Peterson", "x/(a + x**b)", RARE, ("number", "leading")),
     CommonForm("Haldane, substrate inhibition", "x/(a + b*x + x**2)", RARE),
     CommonForm("logistic", "1/(a + exp(b*x))", USUAL, ("number",)),
+    CommonForm("Bose-Einstein, Fermi-Dirac", "1/(a + exp(b/x))", RARE, ("number",)),
     CommonForm("logistic, Boltzmann", "tanh(a*x + b)", RARE),
     CommonForm("saturation", "tanh(a*x)", RARE),
     CommonForm("Gompertz", "exp(a*exp(b*x))", USUAL),

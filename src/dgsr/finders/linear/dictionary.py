@@ -16,6 +16,14 @@ _HIGHEST_DEGREES = (6, 5, 4, 3, 3, 2)
 # Smallest target, as a share of the largest, from which the weights of errors of its square are computed. It
 # bounds the weights of rows whose target is almost 0.
 _SMALLEST = 1e-3
+# Functions of a column that may stand in its place.
+_FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "sin": np.sin, "cos": np.cos,
+}  # fmt: skip
+# Largest ratio of the residual variances of polynomials with and without such a function.
+_LEFT_OVER = 0.3
+#: Best functions in the place of a column, and single products of columns, that are tried in quotients.
+BEST = 2
 
 
 class Terms(NamedTuple):
@@ -105,3 +113,34 @@ def targets_of(y: np.ndarray, weights: np.ndarray, library: Library) -> Iterator
         size = float(np.abs(h).max())
         if np.isfinite(size) and size > 0.0 and np.isfinite(root).all():
             yield Target(inverse, h / size, root, size, sign)
+
+
+def with_functions(
+    columns: Mapping[Tree, np.ndarray], plain: Terms, library: Library, targets: Sequence[Target], most: int
+) -> Iterator[tuple[Terms, Target]]:
+    """Yield the terms in which a function of a column stands in its place, for each target the two best.
+
+    These are the terms by whose polynomial, of at most half as many terms as `most`, the residual variance is
+    least, if it is far below that of the columns alone (`plain`).
+    """
+    found = []
+    for column, values in columns.items():
+        for name, function in _FUNCTIONS.items():
+            own = function(values)
+            if name in library.index and np.isfinite(own).all() and np.ptp(own) > 0.0:
+                pairs = (((name, c), own) if c == column else (c, v) for c, v in columns.items())
+                found.append(Terms.of(dict(pairs)))
+    for target in targets:
+        variances = np.array([_variance(terms, target, most // 2) for terms in found])
+        largest = _LEFT_OVER * _variance(plain, target, most // 2)
+        best = np.argsort(variances, kind="stable")[:BEST]
+        yield from ((found[i], target) for i in best.tolist() if variances[i] <= largest)
+
+
+def _variance(terms: Terms, target: Target, most: int) -> float:
+    """Return the residual variance of the polynomial of the highest degree with at most `most` terms."""
+    chosen = [of for of in terms.up_to if len(of) <= max(most, 1)][-1]
+    basis = np.linalg.qr(terms.values[:, chosen] * target.root[:, None])[0]
+    h = target.h * target.root
+    residuals = h - basis @ (basis.T @ h)
+    return float(residuals @ residuals)

@@ -18,8 +18,8 @@ from dgsr.finders.linear.elimination import eliminated
 _DEGREES = ((3, 1), (2, 2))
 # Number of terms to which these quotients are also reduced. Noise hides some powers in fits with all terms.
 _FEW = 6
-# Most columns in which powers are searched for.
-_MOST_COLUMNS = 5
+#: Most columns in which powers, and functions in the place of a column, are searched for.
+MOST_COLUMNS = 5
 # Largest ratio of the squared errors with and without a power, in the fits with all terms and with few.
 _LEFT_OVER = (0.3, 1.0)
 # Operators that join 1 and a column to a factor of growth and of decay.
@@ -88,7 +88,7 @@ def with_powers(
     These are at most two: the terms whose quotients fit best with all terms and with few, if they fit better
     than the terms of the columns alone (`plain`). There are none for other than two to five columns.
     """
-    if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
+    if not _can_write(library) or not 2 <= len(columns) <= MOST_COLUMNS:
         return []
     found = []
     for of_base, exponent in permutations(columns, 2):

@@ -1,9 +1,9 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
 h is the identity, the square or the logarithm, whose inverse then appears in the formula. The terms are
-products of columns up to a degree (module ``dictionary``), with a power of two columns (module ``powers``)
-among the factors; backward elimination selects them (module ``elimination``). Evolution rarely finds such
-laws if they have four or more constants.
+products of columns up to a degree, with a function of a column in its place (module ``dictionary``) or a
+power of two columns (module ``powers``) among the factors; backward elimination selects them (module
+``elimination``). Evolution rarely finds such laws if they have four or more constants.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dgsr.expressions.rewriting.polynomials import Polynomial, polynomial_tree, 
 from dgsr.expressions.trees.trees import Tree, map_leaves
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.linear.dictionary import Target, Terms, targets_of
+from dgsr.finders.linear.dictionary import BEST, Target, Terms, targets_of, with_functions
 from dgsr.finders.linear.elimination import RationalFit, eliminated
-from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers
+from dgsr.finders.linear.powers import MOST_COLUMNS, product_of_powers, with_logarithms, with_powers
 from dgsr.finders.terms import BITS_OF_TERM, columns_of, population_of, term_of
 
 # Most columns and fewest rows of a table that is searched.
@@ -37,8 +37,6 @@ _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
     (3, 0), (0, 3), (3, 1), (1, 3), (3, 2), (2, 3), (3, 3), (4, 0), (5, 0), (6, 0),
 )  # fmt: skip
-# Best single products of columns that are tried as numerator and denominator of a quotient.
-_BEST_PRODUCTS = 2
 # Most terms of a formula, and most formulas that are returned.
 _MOST = 12
 # Best formulas of each kind that are compared.
@@ -112,6 +110,9 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
         if None in of:
             for terms in with_powers(columns, plain, library, of[None], most):
                 yield terms, of[None], _kinds(terms, of[None], most)
+        if len(columns) <= MOST_COLUMNS:
+            for terms, target in with_functions(columns, plain, library, targets, most):
+                yield terms, target, _kinds(terms, target, most)
 
     for terms, target, kinds in kinds_of_terms():
         for candidate in _best(terms, target, kinds, sample):
@@ -202,7 +203,7 @@ def _nearest(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Return the numbers of the vectors, (n_rows, n_vectors), that a basis explains best."""
     inside = np.linalg.qr(basis)[0].T @ vectors
     shares = (inside**2).sum(axis=0) / (vectors**2).sum(axis=0)
-    return np.argsort(-shares, kind="stable")[:_BEST_PRODUCTS]
+    return np.argsort(-shares, kind="stable")[:BEST]
 
 
 def _form(candidate: _Candidate) -> tuple:
