@@ -20,7 +20,7 @@ _SMALLEST = 1e-3
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "sin": np.sin, "cos": np.cos,
 }  # fmt: skip
-# Largest ratio of the residual variances of polynomials with and without such a function.
+# Largest ratio of the squared residuals of polynomials with and without such a function.
 _LEFT_OVER = 0.3
 #: Best functions in the place of a column, and single products of columns, that are tried in quotients.
 BEST = 2
@@ -120,8 +120,8 @@ def with_functions(
 ) -> Iterator[tuple[Terms, Target]]:
     """Yield the terms in which a function of a column stands in its place, for each target the two best.
 
-    These are the terms by whose polynomial, of at most half as many terms as `most`, the residual variance is
-    least, if it is far below that of the columns alone (`plain`).
+    These are the terms whose polynomial, of at most half as many terms as `most`, has the smallest squared
+    residuals, if these are far smaller than with the columns alone (`plain`).
     """
     found = []
     for column, values in columns.items():
@@ -131,14 +131,14 @@ def with_functions(
                 pairs = (((name, c), own) if c == column else (c, v) for c, v in columns.items())
                 found.append(Terms.of(dict(pairs)))
     for target in targets:
-        variances = np.array([_variance(terms, target, most // 2) for terms in found])
-        largest = _LEFT_OVER * _variance(plain, target, most // 2)
-        best = np.argsort(variances, kind="stable")[:BEST]
-        yield from ((found[i], target) for i in best.tolist() if variances[i] <= largest)
+        errors = np.array([_error(terms, target, most // 2) for terms in found])
+        largest = _LEFT_OVER * _error(plain, target, most // 2)
+        best = np.argsort(errors, kind="stable")[:BEST]
+        yield from ((found[i], target) for i in best.tolist() if errors[i] <= largest)
 
 
-def _variance(terms: Terms, target: Target, most: int) -> float:
-    """Return the residual variance of the polynomial of the highest degree with at most `most` terms."""
+def _error(terms: Terms, target: Target, most: int) -> float:
+    """Return the squared residuals of the polynomial of the highest degree with at most `most` terms."""
     chosen = [of for of in terms.up_to if len(of) <= max(most, 1)][-1]
     basis = np.linalg.qr(terms.values[:, chosen] * target.root[:, None])[0]
     h = target.h * target.root
