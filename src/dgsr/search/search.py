@@ -26,24 +26,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.data.scored import Scored
-from dgsr.expressions.programs.constraints import Constraints
-from dgsr.expressions.programs.library import Library
-from dgsr.finders.budget import Budget
 from dgsr.finders.finder import Deadline, Finder
 from dgsr.finders.longer.finder import Longer
-from dgsr.search.config import SearchConfig
-from dgsr.search.evolution import Engine, get_engine
 from dgsr.search.state import SearchState
-
-if TYPE_CHECKING:
-    from dgsr.generator.generator import Generator
 
 # Samples of the generator that are evaluated before the rounds. With them and the guide, evolution found 51,
 # 64 and 48 of three sets of 84 equations, without 46, 58 and 39.
@@ -66,23 +57,6 @@ class Search(SearchState):
     and random programs instead of samples. The budget may be shared with other searches; by default it is
     that of the configuration.
     """
-
-    def __init__(
-        self,
-        data: DataSet,
-        library: Library,
-        constraints: Constraints,
-        config: SearchConfig,
-        generator: Generator | None,
-        engine: str | Engine = "compiled",
-        seed: int = 0,
-        budget: Budget | None = None,
-    ) -> None:
-        search_in = self._search_in_table if config.symmetries else None
-        super().__init__(data, library, constraints, config, generator, seed, budget, search_in)  # line 1
-        self.arguments = constraints, generator, engine, seed
-        self.engine = get_engine(engine, config.evolution)
-        self._n_new = 0  # new programs, fitted from a second start; 0 in a round without survivors
 
     def ask(self) -> Population:
         """Return the k programs with which a round begins, line 3.

@@ -13,7 +13,6 @@ from dgsr.data.scored import Scored
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import Budget
-from dgsr.finders.fewer_columns.parts import SearchIn
 from dgsr.finders.finder import Problem
 from dgsr.finders.longer.finder import too_long
 from dgsr.finders.scheduler import Scheduler
@@ -21,6 +20,7 @@ from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
+from dgsr.search.evolution import Engine, get_engine
 from dgsr.search.proposals import Proposals
 from dgsr.search.restarts import Restarts
 
@@ -43,11 +43,12 @@ class SearchState:
         constraints: Constraints,
         config: SearchConfig,
         generator: Generator | None,
-        seed: int,
-        budget: Budget | None,
-        search_in: SearchIn | None,
+        engine: str | Engine = "compiled",
+        seed: int = 0,
+        budget: Budget | None = None,
     ) -> None:
         self.data, self.library, self.config = data, library, config
+        self.arguments = constraints, generator, engine, seed
         self.budget = Budget(config.max_evaluations, config.max_time) if budget is None else budget
         # The grammar is over the generator's tokens, which may be more than the library's.
         tokens_of = library if generator is None else generator.library
@@ -65,12 +66,17 @@ class SearchState:
         self.nmse_shown: Callable[[ParetoArchive], float] = ParetoArchive.best_nmse
         self.restarts = Restarts(config.patience, self.evaluation.gain)
         problem = Problem(data, library, self.grammar, self.evaluation.valid, config.tolerance)
+        search_in = self._search_in_table if config.symmetries else None
         self.scheduler = Scheduler(problem, self.budget, config.look_up, search_in)
-        self.state = new_state(seed)
+        self.engine, self.state = get_engine(engine, config.evolution), new_state(seed)
         parts = self.grammar, self.evaluation, self.restarts, self.state
-        self.proposals = Proposals(generator, *parts, seed)
+        self.proposals = Proposals(generator, *parts, seed)  # line 1 of the paper's algorithm
         self.conditioned = self.proposals.conditioned
         self.n_prepared = 0  # number of completed steps of those before the rounds
+        self._n_new = 0  # new programs, fitted from a second start; 0 in a round without survivors
+
+    def _search_in_table(self, data: DataSet, symmetries: bool) -> Population:
+        raise NotImplementedError  # only a `Search` can search
 
     @property
     def generator(self) -> Generator | None:
