@@ -11,7 +11,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.kernels.random import new_state
 
-# Number of evenly spaced rows on which candidates for second starts are compared.
+# Number of rows on which candidates for second starts are compared.
 _FEW = 24
 
 
@@ -43,7 +43,7 @@ def fit_constants(
     data : DataSet
     scaled : bool
         Whether ``slope * f(x) + intercept`` is fitted around each program f, in closed form; otherwise f
-        itself.
+        itself. In data with groups every group has its own slope and intercept, which are not returned.
     free : ndarray of shape (n_programs, max_constants), bool, optional
         Which constants are fitted; all by default.
     n_iterations : int
@@ -62,13 +62,13 @@ def fit_constants(
     start at 1.0).
     """
     shape = population.constants.shape
-    few = data.evenly_spaced(_FEW) if second_start else data
+    few = _few_rows(data) if second_start else data
     result = np.empty((len(population), 3))
     fit_programs(
         population.arrays,
         np.ones(shape, dtype=np.bool_) if free is None else np.ascontiguousarray(free, dtype=np.bool_),
         population.library.table,
-        *(part._replace(y=part.y - part.mean, mean=0.0) if scaled else part for part in (data, few)),
+        *(_centred(part) if scaled else part for part in (data, few)),
         Options(scaled, n_iterations, second_start, precision),
         new_state(0) if state is None else state,
         result,
@@ -76,3 +76,22 @@ def fit_constants(
     intercept = result[:, 2] + data.mean if scaled else result[:, 2]
     with np.errstate(over="ignore"):
         return Fit(result[:, 0] / (len(data.y) * data.variance), result[:, 1], intercept)
+
+
+def _few_rows(data: DataSet) -> DataSet:
+    """Return a few evenly spaced rows; of data with groups all rows of the largest ones."""
+    if len(data.groups) == 0:
+        return data.evenly_spaced(_FEW)
+    labels, counts = np.unique(data.groups, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    before = np.cumsum(counts[order]) - counts[order]
+    return data.at(np.flatnonzero(np.isin(data.groups, labels[order[before < _FEW]])))
+
+
+def _centred(data: DataSet) -> DataSet:
+    """Return the data with y measured from its mean, or from that of its group."""
+    if len(data.groups) == 0:
+        return data._replace(y=data.y - data.mean, mean=0.0)
+    sums, totals = (np.bincount(data.groups, w) for w in (data.weights * data.y, data.weights))
+    means = sums / np.where(totals > 0.0, totals, 1.0)
+    return data._replace(y=data.y - means[data.groups], mean=0.0)

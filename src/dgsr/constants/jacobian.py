@@ -46,6 +46,8 @@ class Point(NamedTuple):
     residuals: np.ndarray  # (n_samples,) float64
     jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each free constant
     scale: np.ndarray  # (4,) float64: slope, intercept, mean of f, and sum of squares of `values`
+    # (6, n_groups) float64: weight, mean of f, sum of squares of `values`, slope, and two entries of scratch
+    by_group: np.ndarray
 
 
 class Scratch(NamedTuple):

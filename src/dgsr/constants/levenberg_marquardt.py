@@ -1,7 +1,7 @@
 """Levenberg-Marquardt for the constants of many programs, with an analytic Jacobian.
 
 A program f with constants c is fitted as a f(x; c) + b, with the slope a and the intercept b in closed form
-for every c (*linear scaling*), or as f(x; c).
+for every c (*linear scaling*), or as f(x; c). In data with groups a and b differ between the groups.
 
 References
 ----------
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.constants.jacobian import FitTask, Point, Scratch, compute, link
+from dgsr.constants.scaling_by_group import CONSTANT_SHARE, project_by_group, scale_by_group
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import BLOCK
@@ -27,8 +28,6 @@ _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
 # Inlined, because these functions run for every program, and passing so many arrays would take time.
 _inlined = compiled(_nrt=False, forceinline=True)
 
-# Largest squared relative spread of values that count as constant, whose rounding a slope would scale up.
-_CONSTANT_SHARE = 1e-16
 # Damping of the first step, relative to the diagonal of the normal equations.
 _FIRST_DAMPING = 1e-3
 # Smallest damping, relative to the diagonal.
@@ -67,7 +66,7 @@ def fit_programs(programs, free, table, data, few, options, state, result):
         Which constants are fitted; the others do not change.
     table : TokenTable
     data : DataSet
-        The weighted mean of its y must be 0 if slope and intercept are fitted.
+        The weighted mean of its y must be 0 if slope and intercept are fitted, in every group if it has some.
     few : DataSet
         A few of its rows, on which second starts are compared; the mean of their y must then be 0, too.
     options : Options
@@ -97,8 +96,13 @@ def fit_programs(programs, free, table, data, few, options, state, result):
     values, trial_values = np.empty(n_samples), np.empty(n_samples)
     residuals, trial_residuals = np.empty(n_samples), np.empty(n_samples)
     jacobian, trial_jacobian = np.empty((n_constants, n_samples)), np.empty((n_constants, n_samples))
-    point = Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
-    spare = Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
+    # Both tables have rows of the same groups, or of some of them.
+    n_groups = data.groups.max() + 1 if len(data.groups) > 0 else 0
+    by_group, trial_by_group = np.empty((6, n_groups)), np.empty((6, n_groups))
+    point = Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4), by_group)
+    spare = Point(
+        np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4), trial_by_group
+    )
     best, second = np.empty(n_constants), np.empty(n_constants)
     for b in range(len(programs.lengths)):
         n_own = link(b, task, scratch)
@@ -212,12 +216,14 @@ def _scale(point, task):
         for j in range(n):
             residuals[j] = y[j] - values[j]
         return _dot(w, residuals, residuals, n)
+    if len(task.data.groups) > 0:
+        return scale_by_group(point, task.data)
     mean = _sum(w, values, n) / total
     for j in range(n):
         values[j] -= mean
     spread = _dot(w, values, values, n)
     slope = 0.0
-    if spread > _CONSTANT_SHARE * (spread + total * mean * mean) and spread < np.inf:
+    if spread > CONSTANT_SHARE * (spread + total * mean * mean) and spread < np.inf:
         slope = _dot(w, values, y, n) / spread
     scale[0], scale[1], scale[2], scale[3] = slope, -slope * mean, mean, spread
     for j in range(n):
@@ -230,7 +236,7 @@ def _normal_equations(point, n_free, task, scratch):
     """Write the normal equations of a step in the constants, with slope and intercept projected out."""
     matrix, vector, shares = scratch.matrix, scratch.vector, scratch.shares
     jacobian, scale, w = point.jacobian, point.scale, task.data.weights
-    n = len(w)
+    n, by_group = len(w), task.scaled and len(task.data.groups) > 0
     for p in range(n_free):
         derivatives = jacobian[p]
         total = _sum(w, derivatives, n)
@@ -239,7 +245,9 @@ def _normal_equations(point, n_free, task, scratch):
             total = 0.0
             for j in range(n):
                 derivatives[j] = 0.0
-        if task.scaled:
+        if by_group:
+            shares[p] = project_by_group(derivatives, point, task.data)
+        elif task.scaled:
             mean = total / task.total
             for j in range(n):
                 derivatives[j] -= mean
@@ -250,8 +258,12 @@ def _normal_equations(point, n_free, task, scratch):
     for p in range(n_free):
         for q in range(p + 1):
             entry = _dot(w, jacobian[p], jacobian[q], n)
-            rest = entry - shares[p] * shares[q] / scale[3] if task.scaled else entry
-            if p == q and not rest > _REDUNDANT_SHARE * entry:
+            before, rest = entry, entry
+            if by_group:
+                before = shares[p]
+            elif task.scaled:
+                rest -= shares[p] * shares[q] / scale[3]
+            if p == q and not rest > _REDUNDANT_SHARE * before:
                 vector[p] = 0.0
                 rest = entry if entry > 0.0 else 1.0
             matrix[p, q] = rest

@@ -29,8 +29,8 @@ _KERNEL = 1.06
 _RANK = float(np.sqrt(np.finfo(np.float64).eps))
 # Component of a constant in such a direction above which the constant counts as undetermined.
 _PART = 1e-3
-# Step of the central differences, relative to the constant.
-_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+#: Step of the central differences, relative to the constant.
+STEP = float(np.cbrt(np.finfo(np.float64).eps))
 # Second difference in a step, as a share of the first, above which the step is made smaller.
 _BEND = 0.03
 # Factor by which such a step is divided.
@@ -96,7 +96,7 @@ def derivatives(
         0 where a value is not finite.
     """
     tokens = np.asarray(tokens, dtype=np.int64)
-    steps = np.array([_STEP * abs(constants[group[0]]) or _STEP for group in groups])
+    steps = np.array([STEP * abs(constants[group[0]]) or STEP for group in groups])
     # Constant terms do not affect derivatives, but their rounding may exceed the change in a step.
     constants = np.where(are_terms(library, tokens), 0.0, constants)
     formula = Population.of_one(library, tokens, constants[None])

@@ -18,6 +18,8 @@ SOME_ROWS = 1_000
 _MOST_ORDINARY = 200
 # Smallest weight of a row of ordinary weight, as a share of the median weight.
 _LEAST_WEIGHT = 0.01
+# The groups of rows that belong to none.
+_NO_GROUPS = np.zeros(0, dtype=np.int64)
 
 
 class DataSet(NamedTuple):
@@ -30,6 +32,8 @@ class DataSet(NamedTuple):
     variance: float  # of y, weighted
     counts: np.ndarray  # (n_samples,) float64, number of equal measurements that are joined in each row
     n_effective: float  # effective number of measurements, by their weights before `with_precision`
+    # (n_samples,) int64: numbers of the groups of rows with a scale and an offset of their own; or empty
+    groups: np.ndarray = _NO_GROUPS
 
     @classmethod
     def from_arrays(
@@ -97,7 +101,7 @@ class DataSet(NamedTuple):
         A weight is how often a row was measured; a precision is how exactly.
         """
         other = DataSet.from_arrays(self.columns.T, self.y, self.weights * precision, self.counts)
-        return other._replace(n_effective=self.n_effective)
+        return other._replace(n_effective=self.n_effective, groups=self.groups)
 
     def with_noise_exponent(self, exponent: float) -> DataSet:
         """Return the data with the effective number for a noise of variance in proportion to w**-exponent.
@@ -112,11 +116,22 @@ class DataSet(NamedTuple):
     def evenly_spaced(self, n: int) -> DataSet:
         """Return a data set of at most `n` evenly spaced rows of those with a positive weight."""
         counted = np.flatnonzero(self.weights)
-        rows = counted[evenly_spaced(len(counted), n)]
+        return self.at(counted[evenly_spaced(len(counted), n)], len(counted))
+
+    def at(self, rows: np.ndarray, n_counted: int | None = None) -> DataSet:
+        """Return the data set of some rows, which stand for `n_counted` rows, by default for all."""
         sample = DataSet.from_arrays(
             self.columns[:, rows].T, self.y[rows], self.weights[rows], self.counts[rows]
         )
-        return sample._replace(n_effective=self.n_effective * len(rows) / len(counted))
+        share = len(rows) / (n_counted or len(self.y))
+        groups = self.groups[rows] if len(self.groups) else self.groups
+        return sample._replace(n_effective=self.n_effective * share, groups=groups)
+
+    def largest_groups(self, n_groups: int) -> list[DataSet]:
+        """Return the rows of each of the groups with the most rows, at most `n_groups`, as tables of one group."""
+        labels, counts = np.unique(self.groups, return_counts=True)
+        largest = labels[np.argsort(-counts, kind="stable")[:n_groups]]
+        return [self.at(np.flatnonzero(self.groups == label))._replace(groups=_NO_GROUPS) for label in largest]
 
     def ordinary_rows(self, n: int = _MOST_ORDINARY) -> DataSet:
         """Return a data set of at most `n` evenly spaced rows of those with an ordinary weight."""

@@ -27,6 +27,18 @@ class Prepared(NamedTuple):
     search: DataSet  # the rows of the search, in `coordinates`; its effective number is that of measurements
     coordinates: Coordinates
     held_out: DataSet | None  # the rows held out of search and fit, by which ``selection="holdout"`` chooses
+    group_column: int | None = None  # the column with the numbers of the groups
+
+    def by_group(self) -> Prepared:
+        """Return the same rows with their groups, which then have scales and offsets of their own."""
+        column = self.group_column
+
+        def grouped(data: DataSet) -> DataSet:
+            return data._replace(groups=data.columns[column].astype(np.int64))
+
+        return self._replace(
+            data=grouped(self.data), fitted=grouped(self.fitted), search=grouped(self.search)
+        )
 
     @property
     def measured(self) -> DataSet:
@@ -66,6 +78,7 @@ def prepare(
     held_out: float = 0.0,
     held_out_seed: int | None = None,
     coordinates: Coordinates | None = None,
+    group_column: int | None = None,
     seed: int,
 ) -> Prepared:
     """Return the data of a fit, prepared for a search.
@@ -76,7 +89,7 @@ def prepare(
     successive fits, or by `seed`. The search has at most `max_rows`, drawn at random, those with large
     weights more often. Columns of extreme scale are rescaled if `with_scales`, and those whose range is small
     beside their values are measured from a number near them if `with_origins`, unless the `coordinates` of an
-    earlier search are given.
+    earlier search are given. If a column has the numbers of groups, rows are drawn from some of the groups.
     """
     rows = Rows.joined(X, y, sample_weight)
     held_out_data = None
@@ -91,12 +104,14 @@ def prepare(
     data, rng = rows.data, np.random.default_rng(seed)
     if coordinates is None:
         coordinates = Coordinates.of(data.columns.T, with_scales, with_origins)
-    rows = rows.sample(_FITTED_ROWS, rng)
+    if group_column is not None:
+        coordinates.origins[group_column], coordinates.scales[group_column] = 0.0, 1.0
+    rows = rows.sample(_FITTED_ROWS, rng, group_column)
     fitted = rows.data
-    searched = rows.sample(max_rows, rng).data
+    searched = rows.sample(max_rows, rng, group_column).data
     columns = np.ascontiguousarray(coordinates.measured(searched.columns))
     searched = searched._replace(columns=columns, n_effective=float(searched.counts.sum()))
-    return Prepared(data, fitted, searched, coordinates, held_out_data)
+    return Prepared(data, fitted, searched, coordinates, held_out_data, group_column)
 
 
 def redundant_columns(

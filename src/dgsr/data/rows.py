@@ -10,6 +10,8 @@ from dgsr.data.dataset import MANY_ROWS, DataSet
 
 #: Rows that are copied or computed at a time.
 BLOCK = 4_096
+# Fewest rows of a group in a sample: its scale, offset and a few other constants must leave some.
+_ROWS_OF_A_GROUP = 10
 
 
 class Rows(NamedTuple):
@@ -57,8 +59,8 @@ class Rows(NamedTuple):
         rows = rows if self.order is None else self.order[rows]
         return Rows(self.table[rows], self.weights[rows], self.counts[rows])
 
-    def sample(self, n: int | None, rng: np.random.Generator) -> Rows:
-        """Return `n` random rows, among which the target varies.
+    def sample(self, n: int | None, rng: np.random.Generator, group_column: int | None = None) -> Rows:
+        """Return `n` random rows, among which the target varies; of groups about as many rows of each.
 
         A row is drawn with a probability in proportion to its weight, at most 1, and its weight is divided by
         the probability, so that sums over the sample are unbiased estimates of sums over all rows.
@@ -67,6 +69,8 @@ class Rows(NamedTuple):
         """
         if n is None or len(self.table) <= n:
             return self
+        if group_column is not None:
+            return self._of_groups(n, rng, group_column)
         order = slice(None) if self.order is None else self.order
         own, y = self.weights[order], self.table[order, -1]
         chosen, weights = _drawn_by_weight(own, n, rng)
@@ -75,6 +79,22 @@ class Rows(NamedTuple):
             weights[-1] = own[chosen[-1]]
         rising = np.argsort(chosen)
         return self.at(chosen[rising])._replace(weights=weights[rising])
+
+
+    def _of_groups(self, n: int, rng: np.random.Generator, column: int) -> Rows:
+        """Return about `n` rows, at least ten of each group that is drawn, as far as the groups have so many."""
+        rows = self.at(np.arange(len(self.table)))
+        groups = rows.table[:, column]
+        labels = rng.permutation(np.unique(groups))[: max(n // _ROWS_OF_A_GROUP, 1)]
+        each = [rng.permutation(np.flatnonzero(groups == label)) for label in labels]
+        chosen, weights = list[np.ndarray](), rows.weights.copy()
+        while each:  # the smallest first, so that others have the rows that it lacks
+            each.sort(key=len, reverse=True)
+            own = each.pop()
+            most = max((n - sum(map(len, chosen))) // (len(each) + 1), 1)
+            weights[own[:most]] *= len(own) / len(own[:most])
+            chosen.append(own[:most])
+        return rows._replace(weights=weights).at(np.sort(np.concatenate(chosen)))
 
 
 def _drawn_by_weight(weights: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
@@ -15,13 +15,17 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from dgsr.data import check_finite, check_numbers
+from dgsr.data import check_finite, check_numbers, first_of
+from dgsr.data.groups import numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
+from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.pareto import SELECTIONS, ParetoFront
+from dgsr.reporting.warning import warn_caller
 
 if TYPE_CHECKING:
+    import pandas
     import sympy
     from matplotlib.axes import Axes
     from sklearn.metrics import PredictionErrorDisplay
@@ -48,6 +52,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     library_: Library
     random_state_: int | None
     n_features_in_: int
+    groups_: tuple[Hashable, ...] | None
+    group_column_: int | None
     feature_names_in_: np.ndarray
     target_name_: str  # set by `dgsr.load`
     # Rows of the fit for `report` and `plot`, with targets, weights and indices.
@@ -55,14 +61,19 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     @overload
     def predict(
-        self, X: Any, index: int | str | None = None, *, return_std: Literal[False] = False
+        self,
+        X: Any,
+        index: int | str | None = None,
+        *,
+        return_std: Literal[False] = False,
+        groups: Any = None,
     ) -> NDArray[np.float64]: ...
     @overload
     def predict(
-        self, X: Any, index: int | str | None = None, *, return_std: Literal[True]
+        self, X: Any, index: int | str | None = None, *, return_std: Literal[True], groups: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     @np.errstate(all="ignore")
-    def predict(self, X, index=None, *, return_std=False):
+    def predict(self, X, index=None, *, return_std=False, groups=None):
         """Evaluate the formula, or the formula of every output.
 
         Parameters
@@ -73,6 +84,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             a rule that chooses it (see `selection`). With several outputs it holds for each.
         return_std : bool, default=False
             Whether to return the standard deviation of a new measurement, too.
+        groups : array-like of shape (n_samples,), optional
+            Labels of the groups of the rows, if `fit` was given them apart from `X`.
 
         Returns
         -------
@@ -91,9 +104,12 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             comes from a file of an earlier version without uncertainties.
         """
         check_is_fitted(self)
+        X, numbers = self._with_group_numbers(X, groups)
         check_numbers(X, "X")
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
         check_finite(X, "X", getattr(self, "feature_names_in_", ()))
+        if numbers is not None:
+            X = np.column_stack([X, numbers])
         if not hasattr(self, "estimators_"):
             return self._predicted(X, index, return_std)
         of_each = [one._predicted(X, index, return_std) for one in self.estimators_]
@@ -131,6 +147,28 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
                 "these out, or take another candidate: predict(X, index=0) evaluates the shortest."
             )
         return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    def _with_group_numbers(self, X: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
+        """Return X with numbers in its column of groups, and the numbers of groups that are apart from it.
+
+        A warning says which groups were not in the fit, if ``config["new_groups"]`` does not raise an error.
+        """
+        labels, column = getattr(self, "groups_", None), getattr(self, "group_column_", None)
+        if labels is None:
+            return X, None
+        is_apart = column == self.n_features_in_
+        given = groups if is_apart else values_of(X, column)
+        numbers = np.full(np.shape(X)[0], -1.0) if given is None else numbers_of(given, labels)
+        new = np.flatnonzero(numbers < 0)
+        if len(new):
+            found = "groups are missing"
+            if given is not None:
+                other = first_of([repr(one) for one in dict.fromkeys(np.asarray(given, dtype=object)[new].tolist())])
+                found = f"{len(new)} rows are of groups that were not in the fit, {other}"
+            if ((self.config or {}).get("new_groups", "mean")) == "raise":
+                raise ValueError(f"{found}; config={{'new_groups': 'mean'}} predicts them by mean constants.")
+            warn_caller(f"{found}: they are predicted by the means of the constants over the groups.")
+        return (X, numbers) if is_apart else (with_numbers(X, column, numbers), None)
 
     def _predicted(self, X: np.ndarray, index: int | str | None, return_std: bool) -> Any:
         candidate = self.pareto_front_[self._number(index)]
@@ -364,6 +402,17 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             return [one.sympy_expr_ for one in self.estimators_]
         return self.expression_.sympy
 
+    @property
+    def constants_by_group_(self) -> pandas.DataFrame:
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            return [one.constants_by_group_ for one in self.estimators_]
+        if isinstance(self.expression_, GroupedExpression):
+            return self.expression_.constants_by_group()
+        import pandas
+
+        return pandas.DataFrame(index=pandas.Index([] if self.groups_ is None else self.groups_))
+
     def _take_outputs(self, estimators: list[Self]) -> None:
         """Set the attributes of a fit of several outputs from the fit of each."""
         self.estimators_ = estimators
@@ -398,4 +447,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        return None if names is None else list(names)
+        column = getattr(self, "group_column_", None)
+        if column is None or column < self.n_features_in_:  # the groups are no column apart from X
+            return None if names is None else list(names)
+        return [*([f"x{i + 1}" for i in range(column)] if names is None else names), "group"]

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec
 
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
+from dgsr.data.groups import NEW_GROUPS
 from dgsr.expressions.programs.library import Library, library_of, library_over
 from dgsr.expressions.trees.trees import MAX_LEVELS
 from dgsr.pareto import SELECTIONS
@@ -77,6 +78,7 @@ CONSTRAINTS: dict[str, tuple[Any, list[Any]]] = {
 CONFIG: dict[str, tuple[Any, list[Any]]] = {
     "batch_size": (500, [Interval(Integral, 2, 100_000, closed="both")]),  # whose arrays take a gigabyte
     "gp_generations": (25, [Interval(Integral, 0, None, closed="left")]),
+    "new_groups": ("mean", [_Names(*NEW_GROUPS)]),
     "max_rows": (200, [Interval(Integral, 2, None, closed="left"), None]),
     "tolerance": (1e-20, [_Range(Real, 0, 1.0, closed="both")]),  # the mean of the targets has an NMSE of 1
 }
@@ -206,6 +208,7 @@ RULES: dict[str, list[Any]] = {
     "selection": [_Names(*SELECTIONS)],
     "constraints": [Mapping, None],
     "units": [Units, Mapping, None],
+    "groups": [str, Integral, None],
     "initial_formulas": ["array-like", None],
     "config": [Mapping, None],
     "random_state": ["random_state"],

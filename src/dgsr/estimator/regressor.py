@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from dgsr.constants.scaling import check_can_scale
+from sklearn.utils.validation import check_consistent_length
+
 from dgsr.data import check_spread, checked, data_warnings, first_of
+from dgsr.data.groups import column_of, labels_of, numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
 from dgsr.estimator.fitted import FittedRegressor
 from dgsr.estimator.parameters import RULES, Units, explaining_old_names, flat
@@ -20,6 +23,7 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library, library_over
 from dgsr.finders import Budget, find_symmetries
+from dgsr.finishing.by_group import Grouping
 from dgsr.fitting import (
     WITHOUT_OUTLIERS,
     Beginning,
@@ -102,13 +106,18 @@ class DGSRRegressor(FittedRegressor):
     units : Units, dict or None, default=None
         Units by which formulas must be consistent: `dgsr.Units`, or a dict of the columns' units, such as
         ``{"m": "kg", "v": "m/s"}``.
+    groups : str or int, default=None
+        Name or number of a column of `X` with the labels of groups, such as subjects or materials, which may be
+        texts. The law has one form, and each of its constants a value for all groups or one for each,
+        whichever describes the data more shortly.
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
         be chosen. A name that is no column is a constant to fit.
     config : dict or None, default=None
         Settings of the search: ``batch_size`` (500 programs a round), ``gp_generations`` (25 a round),
-        ``max_rows`` (200 rows that equations are evaluated on, at most 2,000) and ``tolerance`` (1e-20, the
-        NMSE of an exact fit).
+        ``max_rows`` (200 rows that equations are evaluated on, at most 2,000), ``tolerance`` (1e-20, the
+        NMSE of an exact fit) and ``new_groups`` (``"mean"`` predicts rows of a new group by mean constants,
+        ``"raise"`` raises).
     random_state : int, RandomState instance or None, default=None
         With the same data, versions, kind of processor, `n_jobs` and budget of evaluations the same integer
         gives the same result, whatever the number of threads. With `max_time` it need not.
@@ -155,6 +164,11 @@ class DGSRRegressor(FittedRegressor):
     stop_reason_ : str
         ``"exact fit"`` of the rows of the search, ``"max_evaluations"``, ``"max_time"``, ``"callback"``,
         ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception from outside.
+    groups_ : tuple or None
+        The labels of the groups, in the order of their numbers in `group_column_`, the column that has them.
+    constants_by_group_ : pandas.DataFrame
+        The constants of the chosen formula that have a value for each group, a row for each, with their
+        standard errors; without columns if all constants are shared.
     random_state_ : int or None
         The `random_state` of the fit, or the integer that was drawn in its place; with it the fit can be
         repeated. None if the targets are constant, or in a file of an earlier version.
@@ -206,6 +220,7 @@ class DGSRRegressor(FittedRegressor):
         selection: str = "mdl",
         constraints: Mapping[str, Any] | None = None,
         units: Units | Mapping[str, str | None] | None = None,
+        groups: str | int | None = None,
         initial_formulas: Sequence[str | Expression] | None = None,
         config: Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -228,6 +243,7 @@ class DGSRRegressor(FittedRegressor):
         self.selection = selection
         self.constraints = constraints
         self.units = units
+        self.groups = groups
         self.initial_formulas = initial_formulas
         self.config = config
         self.random_state = random_state
@@ -239,7 +255,7 @@ class DGSRRegressor(FittedRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @np.errstate(all="ignore")  # also where the caller has set numpy to raise errors
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search for the formula behind the data, or for one of every column of `y`.
 
         Parameters
@@ -255,6 +271,8 @@ class DGSRRegressor(FittedRegressor):
             weight 2 is the same as two equal rows. Of other weights, such as inverse variances, the ratios
             alone matter. The effective number of measurements, on which the length of formulas and the errors
             of constants depend, is estimated from how the residuals depend on the weights.
+        groups : array-like of shape (n_samples,), optional
+            Labels of the groups of the rows, if no column of `X` has them.
 
         Returns
         -------
@@ -274,10 +292,14 @@ class DGSRRegressor(FittedRegressor):
         for name in [*vars(self)]:  # so that nothing of an earlier fit remains after one that fails
             if name.endswith("_") or name in ("_rows", "_last_fit"):
                 delattr(self, name)
+        X, numbers = self._with_groups(X, groups)
         X, y, sample_weight = checked(self, X, y, sample_weight)
         names = getattr(self, "feature_names_in_", range(X.shape[1]))
         for doubt in data_warnings(X, sample_weight, names):
             warn_caller(doubt)
+        if numbers is not None:
+            check_consistent_length(X, numbers)
+            X = np.column_stack([X, numbers])
         if y.ndim == 1:
             return self._fit_one(X, y, sample_weight, last, started)
         fit_output = partial(self._fit_output, X, sample_weight)
@@ -298,8 +320,9 @@ class DGSRRegressor(FittedRegressor):
         """Return another estimator with these parameters, fitted to one of several targets."""
         one = type(self)(**parameters)
         one.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            one.feature_names_in_ = self.feature_names_in_
+        for name in ("feature_names_in_", "groups_", "group_column_"):
+            if hasattr(self, name):
+                setattr(one, name, getattr(self, name))
         return one._fit_one(X, target, sample_weight, last, time.perf_counter(), n_targets)
 
     def _fit_one(
@@ -315,7 +338,8 @@ class DGSRRegressor(FittedRegressor):
         names = self._feature_names()
         settings = flat(self.get_params(deep=False))
         library = library_over(settings["library"], X.shape[1])
-        self.library_, constraints = demanded(settings, library, names)
+        grouping = None if self.groups_ is None else Grouping(self.group_column_, self.groups_)
+        self.library_, constraints = demanded(settings, library, names, self.group_column_)
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
         shown = counted[sampled_rows(len(counted))]  # for `report`
@@ -331,7 +355,15 @@ class DGSRRegressor(FittedRegressor):
         budget = Budget(int(self.max_evaluations), self.max_time, started, n_targets)
         with search_shown(bool(self.verbose), self.callback) as show:
             searches = planned(
-                settings, data, names, self.library_, constraints, begin, budget, self._resolve_generator
+                settings,
+                data,
+                names,
+                self.library_,
+                constraints,
+                begin,
+                budget,
+                grouping,
+                self._resolve_generator,
             )
             with budget.interrupts:
                 try:
@@ -385,6 +417,24 @@ class DGSRRegressor(FittedRegressor):
         )
         self.history_ = searches.history
         self.stop_reason_ = "interrupted" if searches.budget.interrupts.n else searches.stop_reason
+
+    def _with_groups(self, X: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
+        """Return X with numbers in its column of groups, and the numbers of groups that are given apart from it.
+
+        Sets the attributes `groups_` and `group_column_`.
+        """
+        self.groups_ = self.group_column_ = None
+        if self.groups is None and groups is None:
+            return X, None
+        if self.groups is not None and groups is not None:
+            raise ValueError(f"groups={self.groups!r} is set and fit has groups, too; leave out one of them.")
+        if groups is not None:
+            self.groups_, self.group_column_ = labels_of(groups, "groups"), np.shape(X)[1]
+            return X, numbers_of(groups, self.groups_)
+        self.group_column_ = column_of(self.groups, X)
+        values = values_of(X, self.group_column_)
+        self.groups_ = labels_of(values, f"Column {self.groups!r} of X")
+        return with_numbers(X, self.group_column_, numbers_of(values, self.groups_)), None
 
     def _fit_constant(self, value: float, settings: dict[str, Any]) -> Self:
         required = [] if settings["required"] is None else [*settings["required"]]

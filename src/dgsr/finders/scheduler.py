@@ -7,9 +7,12 @@ and one after each. At the end linear models, longer formulas and the common for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+import numpy as np
+
+from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
 from dgsr.finders.exact import ExactStages
@@ -23,6 +26,8 @@ from dgsr.finders.lines import linear_models
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.terms import columns_of
 
+# Number of groups of rows in each of which finders look for the common law.
+_MOST_GROUPS = 3
 # Largest share of the remaining evaluations that one finder costs. Four leave nine tenths of a small budget.
 _SHARE = 0.02
 
@@ -45,6 +50,8 @@ class Scheduler:
             self.finders = two_terms, self._forms, quotients_of_polynomials
             if search_in is not None:
                 self.finders += (FewerColumns(search_in, budget),)
+        if len(problem.data.groups):
+            self.finders = tuple(_in_each_group(problem.data, self.finders))
         self.exact = ExactStages(problem, budget) if look_up and not self._has_constants else None
 
     def before_rounds(self, finder: Finder, is_exact: bool) -> Found | None:
@@ -91,3 +98,14 @@ class Scheduler:
         found = finder(problem, deadline)
         self._budget.count_candidates(found.n_examined, most)
         return found
+
+
+def _in_each_group(data: DataSet, finders: Sequence[Finder]) -> Iterator[Finder]:
+    """Yield the finders for each of the largest groups of rows, a table in which the law has its own constants."""
+
+    def within(table: DataSet, finder: Finder, problem: Problem, deadline: Deadline) -> Found:
+        return finder(problem._replace(data=table), deadline)
+
+    for table in data.largest_groups(_MOST_GROUPS):
+        if np.ptp(table.y) > 0.0:
+            yield from (partial(within, table, finder) for finder in finders)

@@ -17,7 +17,10 @@ _AROUND = ("add", "sub", "mul", "neg")
 
 
 def demanded(
-    settings: Mapping[str, Any], library: Library, feature_names: Sequence[str] | None
+    settings: Mapping[str, Any],
+    library: Library,
+    feature_names: Sequence[str] | None,
+    group_column: int | None = None,
 ) -> tuple[Library, Constraints]:
     """Return the library and the constraints of demands that are given by names of columns and operators.
 
@@ -38,7 +41,9 @@ def demanded(
     both = sorted(set(tokens["required"]) & set(tokens["forbidden"]))
     if both:
         raise ValueError(f"{both[0]!r} is both required and forbidden; take it out of one of the two.")
-    forbidden_columns = tuple(i for i, name in enumerate(columns) if name in tokens["forbidden"])
+    forbidden_columns = tuple(
+        i for i, name in enumerate(columns) if name in tokens["forbidden"] or i == group_column
+    )
     if len(forbidden_columns) == len(columns):
         raise ValueError("forbidden names every column; leave at least one.")
     needed = [name for name in ("add", "mul") if name in tokens["forbidden"]]

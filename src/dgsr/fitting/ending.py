@@ -6,16 +6,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from dgsr.constants.by_group import assessed
 from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.data import Prepared
 from dgsr.data.dataset import MANY_ROWS, DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
 from dgsr.finders import Budget, Scored, by_total_bits
 from dgsr.finishing import finish, mean_formula, multiplied_out
+from dgsr.finishing.by_group import Grouping, finish_by_group, with_digits_by_group
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront, promising
@@ -35,6 +40,7 @@ class BegunSearch(NamedTuple):
     search: Search
     fresh: dict[str, Any]  # its state when it was made, if there is a checkpoint
     finished: dict[bytes, Expression]  # formulas by the bytes of their programs
+    formulas: list[Expression]  # those of its last front and the others that were finished with them
 
 
 class SelectionSettings(NamedTuple):
@@ -45,6 +51,7 @@ class SelectionSettings(NamedTuple):
     feature_names: Sequence[str] | None
     selection: str  # the rule that chooses from a front; see `ParetoFront.select`
     tolerance: float  # NMSE that counts as exact
+    grouping: Grouping | None = None  # the groups of the rows
 
 
 def front_and_choice(
@@ -55,17 +62,22 @@ def front_and_choice(
     measured: DataSet,
     budget: Budget,
     is_last: bool,
+    further: Sequence[Expression] = (),
 ) -> tuple[ParetoFront, Candidate] | None:
     """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
 
     Formulas that are not finished when the time is over, or after Ctrl-C, remain as the search wrote them.
     The `rows` are weighted for the loss, and `measured`, on which constants are fitted, has the weights of
-    the measurements alone. If the pass is not the last one, some of the seconds are left to the others.
+    the measurements alone. If the pass is not the last one, some of the seconds are left to the others. The
+    `further` formulas, of another search, are finished.
     """
     begin_phase("finishing")
     share, nmse = 1.0 if is_last else _SHARE_BETWEEN, None
     is_over = budget.finishing(share, is_last)
-    formulas = _finished(begun, rules, rows, budget.finishing(_SHARE_OF_FORMULAS * share, is_last))
+    is_late = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
+    finish_all = _finished_by_group if len(rows.search.groups) else _finished
+    begun.formulas[:] = finish_all(begun, rules, rows, is_late)
+    formulas = [*further, *begun.formulas]
     if formulas and len(rows.data.y) > MANY_ROWS:
         formulas, nmse = promising(formulas, rows.fitted, rows.data, rules.constraints.units, is_over)
     front = ParetoFront.from_expressions(
@@ -76,7 +88,7 @@ def front_and_choice(
         rows.held_out,
         partial(_uncertainty_of, loss=loss, rows=rows, measured=measured, is_over=is_over),
         rules.constraints.units,
-        partial(with_measured_digits, data=rows.fitted, tolerance=rules.tolerance, is_over=is_over),
+        partial(_with_digits, data=rows.fitted, tolerance=rules.tolerance, is_over=is_over),
         nmse,
     )
     if len(front) == 0:  # no program is finite on the rows that were not in the search
@@ -133,6 +145,36 @@ def _finished(
     return [formula for formula in finished if is_allowed(formula.tokens.tolist())]
 
 
+def _finished_by_group(
+    begun: BegunSearch, rules: SelectionSettings, rows: Prepared, is_over: Callable[[], bool]
+) -> list[Expression]:
+    """Return the formulas of a search by group, finished, in the user's units."""
+    assert rules.grouping is not None
+    limits, library = rules.constraints.limits, rules.library
+    nesting = Nesting.of(limits, library) if limits else None
+    required = frozenset(library.index[name] for name in rules.constraints.required)
+
+    def finish_one(program: Population, data: DataSet, wider: Library) -> list[Expression]:
+        scales = np.ones(len(data.columns))
+        return finish(program, scales, data, wider, rules.tolerance, required, nesting, None, is_over)
+
+    archive, data = begun.search.archive, rows.fitted
+    found = archive.population()
+    scored = Scored(found, archive.nmse[archive.front()])
+    found = found[by_total_bits(scored, archive, begun.search.data)]
+    data = data._replace(columns=rows.coordinates.from_origins(data.columns))
+    return finish_by_group(found, rows.coordinates, data, library, rules.grouping, finish_one, is_over)
+
+
+def _with_digits(
+    expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool]
+) -> Expression:
+    """Return a formula with the digits that the data determine."""
+    if isinstance(expression, GroupedExpression):
+        return with_digits_by_group(expression, data, tolerance, is_over)
+    return with_measured_digits(expression, data, tolerance, is_over)
+
+
 def _uncertainty_of(
     expression: Expression, loss: str | Loss, rows: Prepared, measured: DataSet, is_over: Callable[[], bool]
 ) -> Uncertainty | None:
@@ -140,6 +182,8 @@ def _uncertainty_of(
     if is_over():
         return None
     n = rows.data.n_effective
+    if isinstance(expression, GroupedExpression):
+        return assessed(expression, rows.data)[1]
     if loss == "absolute" or loss == "huber":
         return robust_uncertainty_of(expression, measured, rows.fitted, loss, n)
     return uncertainty_of(expression, rows.fitted, n, loss == "relative")

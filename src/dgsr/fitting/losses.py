@@ -67,6 +67,10 @@ _ENDS = (0.4, 0.65)
 # them.
 _ENDS_OF_BOTH = (0.3, 0.5)
 
+# Shares of the budget at which the search for a law of all rows ends, and the one by group after it. The rest
+# of the seconds is for deciding which constants are shared.
+_ENDS_BY_GROUP = (0.25, 0.8)
+
 
 class Pass(NamedTuple):
     """One search of a fit, with the loss that weights its rows and the share of the budget where it ends."""
@@ -74,6 +78,7 @@ class Pass(NamedTuple):
     loss: str | Loss
     until: float
     goes_on: bool  # whether it begins with the programs of the last pass
+    by_group: bool = False  # whether every group of rows has its own scale and offset
 
     def after(self, planned: float, spent: float) -> Pass:
         """Return the pass with its part of the remaining budget, where the one before exceeded its plan."""
@@ -89,6 +94,18 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
         return [Pass("squared" if loss == "auto" else loss, 1.0, False)]
     first = "neighbours" if _is_robust(loss, y) else "squared"
     return [Pass(first, 0.4, False), Pass(loss, 0.7, True), Pass(loss, 1.0, True)]
+
+
+def passes_by_group(loss: str | Loss) -> list[Pass]:
+    """Return the searches of a fit with groups: one for a law of all rows, then one by group.
+
+    ``"auto"`` means squares. ValueError for a loss whose weights depend on the formula.
+    """
+    if loss not in ("auto", "squared", "relative"):
+        raise ValueError(f"loss={loss!r} cannot be used with groups; choose 'squared' or 'relative'.")
+    name = "relative" if loss == "relative" else "squared"
+    pooled, by_group = _ENDS_BY_GROUP
+    return [Pass(name, pooled, False), Pass(name, by_group, False, True)]
 
 
 def passes_without_outliers(spent: float) -> list[Pass]:

@@ -16,6 +16,7 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget
+from dgsr.finishing.by_group import Grouping
 from dgsr.fitting.beginning import OTHER_DATA, Beginning
 from dgsr.fitting.ending import SelectionSettings
 from dgsr.fitting.initial import Initial, initial_programs
@@ -36,6 +37,7 @@ def planned(
     constraints: Constraints,
     begin: Beginning,
     budget: Budget,
+    grouping: Grouping | None,
     choose_generator: Callable[[Constraints, int], Generator | None],
 ) -> FitDriver:
     """Return the searches of a fit, after compiling its kernels and claiming its checkpoint.
@@ -64,6 +66,7 @@ def planned(
         held_out=0.25 if parameters["selection"] == "holdout" else 0.0,
         held_out_seed=begin.held_out_seed,
         coordinates=begin.coordinates,
+        group_column=None if grouping is None else grouping.column,
         seed=begin.seed,
     )
     with budget.stopped_clock():  # reading units loads pint
@@ -92,7 +95,9 @@ def planned(
     # A fit that continues from a checkpoint had this time before the file was written.
     if begin.checkpoint is None or not begin.checkpoint.states:
         budget.leave_time()
-    rules = SelectionSettings(library, constraints, feature_names, parameters["selection"], tolerance)
+    rules = SelectionSettings(
+        library, constraints, feature_names, parameters["selection"], tolerance, grouping
+    )
     return FitDriver(prepared, parameters["loss"], make_search, budget, rules, initial, begin.checkpoint)
 
 

@@ -20,6 +20,7 @@ from dgsr.fitting.losses import (
     Loss,
     Pass,
     passes,
+    passes_by_group,
     passes_without_outliers,
     precisions,
     residual_bits,
@@ -83,11 +84,12 @@ class FitDriver:
         """
         saved = [] if self._checkpoint is None else self._checkpoint.states
         with one_thread():
-            parts = self.prepared.data, self.prepared.held_out
-            steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
+            steps = self._passes_planned()
             while (number := len(self._ended)) < len(steps):
                 steps, goes_on_with = self._next(steps, number)
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
+                if step.by_group:
+                    rows = rows.by_group()
                 if step.loss != "squared":
                     rows = rows.with_precision(partial(self._precisions, step.loss))
                 self._shown = Shown(rows)  # of one pass only, since it has a copy of the table
@@ -104,7 +106,7 @@ class FitDriver:
                 if number < len(saved):
                     self._load(saved[number])
                 self.budget.end_at(step.until)
-                is_last_by_squares = step.loss == "squared" and number + 1 == len(steps)
+                is_last_by_squares = step.loss == "squared" and number + 1 == len(steps) and not step.by_group
                 self._watch.begin(self.search, self._loss == "auto" and is_last_by_squares)
                 if number + 1 < len(saved):  # the pass was over when the file was written
                     has_outliers = self._watch.sees_outliers(self.search, is_over=True)
@@ -114,7 +116,7 @@ class FitDriver:
                     self._run(step, rows, callback)
                     if self.stop_reason not in _SPENT:
                         break
-                if number + 1 < len(steps) and steps[number + 1].loss == "relative":
+                if steps[number + 1 :] and steps[number + 1].loss == "relative" and self._loss == "auto":
                     self._watch.suspect(self.search)
                 if self.stop_reason == _OUTLIERS:
                     steps = [*steps[: number + 1], *passes_without_outliers(self.budget.share)]
@@ -123,6 +125,13 @@ class FitDriver:
         if self.outcome is None:
             raise ValueError(self._reason_for_nothing())
         return self.outcome
+
+    def _passes_planned(self) -> list[Pass]:
+        """Return the passes of the fit, as far as they are known before the first one."""
+        if self._rules.grouping is not None:
+            return passes_by_group(self._loss)
+        parts = self.prepared.data, self.prepared.held_out
+        return passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
 
     def _next(self, steps: list[Pass], number: int) -> tuple[list[Pass], int | None]:
         """Return the passes with the next one settled, and the number of the pass whose search it continues.
@@ -136,7 +145,7 @@ class FitDriver:
             step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
             if step.loss != WITHOUT_OUTLIERS:  # its weights depend on the formula, so a new search is needed
                 goes_on_with = max(i for i in range(number) if steps[i].loss == step.loss)
-        elif step.loss == "relative" and number == 1:
+        elif step.loss == "relative" and number == 1 and not step.by_group:
             if not self._can_tell_noise():
                 return [steps[0], Pass("squared", 1.0, True)], 0
             step = step.after(steps[0].until, self.budget.share)
@@ -178,6 +187,8 @@ class FitDriver:
     def _show(self, callback: SearchCallback, search: Search) -> None:
         """Call a callback once the search has a formula with finite values; raise `_Ended` at its request."""
         program, nmse = self._shown.best(search.archive)
+        if len(search.data.groups):  # the programs lack their scales and offsets by group
+            program, nmse = search.archive.population()[-1:], search.archive.best_nmse()
         if not np.isfinite(nmse):
             return
         best = self.prepared.coordinates.written(program[0]).with_feature_names(self._rules.feature_names)
@@ -205,8 +216,9 @@ class FitDriver:
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
         search = self._make_search(data=rows.search, budget=self.budget)
-        self._begun = BegunSearch(search, {} if self._checkpoint is None else search.state_dict(), {})
-        search.nmse_shown = lambda archive: self._shown.nmse(archive)  # `_shown` changes with the pass
+        self._begun = BegunSearch(search, {} if self._checkpoint is None else search.state_dict(), {}, [])
+        if not step.by_group:
+            search.nmse_shown = lambda archive: self._shown.nmse(archive)  # `_shown` changes with the pass
         self.budget.end_at(step.until)  # before its first programs are evaluated
 
     def _seed_search(self, state: dict[str, Any] | None, with_initial: bool) -> None:
@@ -280,8 +292,9 @@ class FitDriver:
         n_interrupts = self.budget.interrupts.n
         is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
+        of_all = self._passes[0].formulas if step.by_group else ()
         found = front_and_choice(
-            self._begun, self._rules, step.loss, rows, self.prepared.fitted, self.budget, is_last
+            self._begun, self._rules, step.loss, rows, self.prepared.fitted, self.budget, is_last, of_all
         )
         if found is None:
             return
@@ -298,7 +311,7 @@ class FitDriver:
         best = np.inf if self.outcome is None else self.outcome.bits
         # For the same formula, the pass without outliers has the better standard errors of constants.
         is_better = bits <= best if step.loss == WITHOUT_OUTLIERS else bits < best
-        is_refined = step.goes_on and self._watch.inliers is None
+        is_refined = step.by_group or (step.goes_on and self._watch.inliers is None)
         if self.outcome is None or is_refined or is_better:
             loss = step.loss if self._loss == "auto" else self._loss
             self.outcome = Outcome(front, chosen, loss, rows, bits)

@@ -62,8 +62,9 @@ class ParetoArchive:
         data, exact = self._data, nmse <= self.tolerance
         if data is None or not exact.any():
             return nmse
-        n_constants = programs.is_constant.sum(axis=1)
-        bits = self.places(programs) - BITS_OF_CONSTANT * n_constants
+        # In data with groups each of them has a slope and an intercept, too.
+        n_constants = programs.is_constant.sum(axis=1) + 2 * len(np.unique(data.groups))
+        bits = self.places(programs) - BITS_OF_CONSTANT * programs.is_constant.sum(axis=1)
         is_long = bits > (1.0 - n_constants / data.n_independent) * data.bits_explained(nmse)
         return np.where(exact & is_long, np.nextafter(self.tolerance, np.inf), nmse)
 

@@ -10,6 +10,7 @@ import numpy as np
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import GroupedExpression
 
 
 class Candidate(NamedTuple):
@@ -63,6 +64,17 @@ class Candidate(NamedTuple):
         if self.uncertainty is None:
             return np.full(len(self.expression.constants), np.nan)
         return self.uncertainty.standard_errors
+
+    @property
+    def n_constants(self) -> int:
+        """Number of values of constants, with those of every group."""
+        own = self.expression.by_group.values.size if isinstance(self.expression, GroupedExpression) else 0
+        return len(self.expression.constants) + own
+
+    @property
+    def n_fitted(self) -> int:
+        """Number of fitted values; origins of columns are not fitted, so their standard error is 0."""
+        return np.count_nonzero(self.standard_errors) + self.n_constants - len(self.expression.constants)
 
     @property
     def is_determined(self) -> bool:

@@ -32,7 +32,7 @@ def errors_left_out(candidates: Sequence[Candidate], n: float) -> np.ndarray:
     1979). Where no error is known, formulas are compared by their losses.
     """
     losses = losses_of(candidates)
-    n_constants = np.array([len(candidate.expression.constants) for candidate in candidates])
+    n_constants = np.array([candidate.n_constants for candidate in candidates])
     left_out = np.array([candidate.leave_one_out * candidate.handicap for candidate in candidates])
     is_free = n_constants < n
     estimated = np.where(is_free, losses / np.where(is_free, 1.0 - n_constants / n, 1.0) ** 2, np.inf)
@@ -71,8 +71,7 @@ def shortest(candidates: Sequence[Candidate], n: float) -> int:
 
 def least_bic(candidates: Sequence[Candidate], n: float) -> int:
     """Return the candidate with the lowest n log(loss) + k log(n), for k constants (Schwarz, 1978)."""
-    # Origins of columns are not fitted, so their standard error is 0.
-    n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in candidates])
+    n_constants = np.array([candidate.n_fitted for candidate in candidates])
     return int(np.argmin(n * np.log(losses_of(candidates)) + np.log(n) * n_constants))
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.data.dataset import DataSet
-from dgsr.data.population import Population
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.candidate import Candidate
 from dgsr.pareto.choosing import SELECTIONS, least_bic, losses_of, rivals, shortest, steepest
+from dgsr.pareto.judging import nmse_of
 from dgsr.pareto.making import candidates_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class ParetoFront(Sequence[Candidate]):
         )
         losses = None
         if held_out is not None and candidates:
-            losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
+            losses = nmse_of([c.expression for c in candidates], held_out)
         return cls(candidates, data.n_effective, tolerance, losses, n_left_off)
 
     @classmethod

@@ -11,6 +11,7 @@ from dgsr.data.population import Population
 from dgsr.expressions.formulas.coordinates import without_origins
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.formulas.soundness import pure_columns, unseen_waves, weak_points
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import LEAST_GAIN
@@ -62,8 +63,8 @@ def promising(
         best = min((losses[j] for j in sound if bits[j] <= bits[i]), default=np.inf)
         if best < np.inf and not losses[i] < _MOST_ABOVE * best:
             continue
-        nmse[i] = Population.from_expressions([expressions[i]]).nmse(data)[0]
-        if np.isfinite(nmse[i]) and not weak_points(expressions[i], sample.columns):
+        nmse[i] = nmse_of([expressions[i]], data)[0]
+        if np.isfinite(nmse[i]) and not n_weak_points(expressions[i], sample):
             sound.append(i)
     return [expressions[i] for i in sorted(nmse)], np.array([nmse[i] for i in sorted(nmse)])
 
@@ -74,11 +75,31 @@ def length_on(expression: Expression, data: DataSet) -> float:
     There are penalties for a wave of which the rows show less than half a period, for a constant formula, and
     for a function of a column without a factor, which makes the column a pure number.
     """
-    is_number = len(expression.tokens) == len(expression.constants)
+    is_number, paid = len(expression.tokens) == len(expression.constants), 0.0
+    if isinstance(expression, GroupedExpression):
+        expression, paid = expression.rounded, expression.by_group.bits
     from_zero = without_origins(expression, data.columns)
-    paid = _BITS_OF_CLAIM * (is_number + pure_columns(from_zero))
+    paid += _BITS_OF_CLAIM * (is_number + pure_columns(from_zero))
     paid += _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
     return description_length(from_zero) + paid
+
+
+def n_weak_points(expression: Expression, data: DataSet) -> int:
+    """Return the number of weak points of a formula between the rows, that of a new group if it has groups."""
+    if isinstance(expression, GroupedExpression):
+        expression = expression.typical
+    return len(weak_points(expression, data.columns))
+
+
+def nmse_of(expressions: Sequence[Expression], data: DataSet) -> np.ndarray:
+    """Return the NMSE of formulas of one library, shape (n_expressions,)."""
+    found = Population.from_expressions(expressions).nmse(data)
+    for i, expression in enumerate(expressions):
+        if isinstance(expression, GroupedExpression):
+            residuals = expression(data.columns.T) - data.y
+            nmse = np.mean(data.weights * residuals**2) / data.variance
+            found[i] = nmse if np.isfinite(nmse) else np.inf
+    return found
 
 
 def judged(
@@ -89,7 +110,7 @@ def judged(
     `nmse` is the NMSE of the formulas on `data`, if it is known.
     """
     programs = Population.from_expressions(expressions)
-    losses, handicaps = programs.nmse(data) if nmse is None else nmse, np.ones(len(programs))
+    losses, handicaps = nmse_of(expressions, data) if nmse is None else nmse, np.ones(len(programs))
     if units is not None:
         library = programs.library
         handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
@@ -114,7 +135,7 @@ def are_supported(
     """Return which formulas the rows support, also by their behaviour between rows, (n_expressions,)."""
     n_weak = np.zeros(len(losses))
     finite = np.flatnonzero(np.isfinite(losses)).tolist()
-    n_weak[finite] = [len(weak_points(expressions[i], data.columns)) for i in finite]
+    n_weak[finite] = [n_weak_points(expressions[i], data) for i in finite]
     totals = data.bits_of_residuals(losses) + bits
     limit = totals[n_weak == 0].min(initial=np.inf)
     return (n_weak == 0) | (losses <= tolerance) | (totals + _BITS_OF_WEAK_POINT * n_weak < limit)

@@ -11,12 +11,19 @@ from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE, Uncertainty, uncert
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.formulas.soundness import weak_points
+from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.formulas.units_of_constants import units_of_constants
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import LEAST_GAIN
 from dgsr.pareto.candidate import Candidate
-from dgsr.pareto.judging import are_supported, judged, length_on, undominated, without_long_exact_fits
+from dgsr.pareto.judging import (
+    are_supported,
+    judged,
+    length_on,
+    n_weak_points,
+    undominated,
+    without_long_exact_fits,
+)
 
 
 def candidates_of(
@@ -43,16 +50,13 @@ def candidates_of(
     supported = are_supported(expressions, losses, bits, data, tolerance)
     eligible = np.flatnonzero(losses <= _largest_losses(expressions, losses, supported, data, tolerance))
 
-    def n_weak(expression: Expression) -> int:
-        return len(weak_points(expression, data.columns))
-
     for i in eligible[supported[eligible]].tolist():
         finer = expressions[i] if with_digits is None else with_digits(expressions[i])
         if finer is expressions[i]:
             continue
         its_losses, (handicap,) = judged([finer], data, units)
         (loss,) = without_long_exact_fits(its_losses, bits[i], data, tolerance)
-        if loss < losses[i] and n_weak(finer) <= n_weak(expressions[i]):
+        if loss < losses[i] and n_weak_points(finer, data) <= n_weak_points(expressions[i], data):
             expressions[i], losses[i], handicaps[i] = finer, loss, handicap
     order = eligible[np.lexsort((losses[eligible], bits[eligible]))].tolist()
     n_left_off = sum(not supported[i] for i in undominated(order, losses, tolerance))
@@ -60,7 +64,8 @@ def candidates_of(
     def candidate(i: int) -> Candidate:
         named = expressions[i].with_feature_names(feature_names)
         own_loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
-        texts = () if units is None else units_of_constants(named, units)
+        plain = named.typical if isinstance(named, GroupedExpression) else named
+        texts = () if units is None else units_of_constants(plain, units)
         own = None if bits[i] == description_length(named) else float(bits[i])
         return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own)
 

@@ -111,6 +111,7 @@ class Fitted(Evaluation):
     # The share of random programs rises at the first restart: restarts are frequent, and afterwards most
     # samples of the pre-trained decoder repeat programs that have been evaluated.
     fits_constants, random_shares = True, (0.5, 0.9)
+    by_group: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,7 +120,7 @@ class Fitted(Evaluation):
         # The archive begins with the mean of y, so that every other formula must fit better.
         constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
         mean = Population.from_expressions([constant])
-        self.archive.update(mean, _times(mean.nmse(self.data), self.valid.factors(mean)))
+        self.archive.update(mean, _times(self._losses(mean), self.valid.factors(mean)))
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         budget, n = self.budget, 0
@@ -168,8 +169,8 @@ class Fitted(Evaluation):
         parts = []
         for part in self.budget.parts(len(improved), self.data, _THOROUGH * _STEP_COST):
             at = improved[part]
-            variants, nmse = written_out(population[at], Fit(*(a[at] for a in fit)), self.data)
-            counted = _times(nmse, self.valid.factors(variants))
+            variants, nmse = self._whole(population[at], Fit(*(a[at] for a in fit)))
+            counted = _times(nmse, self._factors(variants))
             kept = np.flatnonzero(counted < best[self.archive.places(variants)])
             parts.append((variants[kept], nmse[kept]))
         if not parts:
@@ -177,19 +178,49 @@ class Fitted(Evaluation):
         entries = Population.concatenate([programs for programs, _ in parts])
         entry_nmse = np.concatenate([nmse for _, nmse in parts])
         self._fit_thoroughly(entries, entry_nmse)
-        return entries, _times(entry_nmse, self.valid.factors(entries))
+        return entries, _times(entry_nmse, self._factors(entries))
+
+    def _whole(self, programs: Population, fit: Fit) -> tuple[Population, np.ndarray]:
+        """Return the programs with their scales and offsets as whole formulas, and the NMSE of these."""
+        return written_out(programs, fit, self.data)
+
+    def _factors(self, formulas: Population) -> np.ndarray:
+        """Return the factors of the NMSE of whole formulas for violations of units."""
+        return self.valid.factors(formulas)
+
+    def _losses(self, formulas: Population) -> np.ndarray:
+        """Return the NMSE of whole formulas, with their present constants."""
+        return formulas.nmse(self.data)
 
     def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
         """Fit all constants to convergence: these programs are few, and users see them."""
         for part in self.budget.parts(len(programs), self.data, _THOROUGH * _STEP_COST):
             nmse[part] = fit_constants(
-                programs[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
+                programs[part], self.data, scaled=self.by_group, n_iterations=_THOROUGH, precision=1e-9
             ).nmse
 
     def enter(self, programs: Population) -> None:
-        nmse = programs.nmse(self.data)
+        nmse = self._losses(programs)
         self._fit_thoroughly(programs, nmse)
-        self.archive.update(programs, _times(nmse, self.valid.factors(programs)))
+        self.archive.update(programs, _times(nmse, self._factors(programs)))
+
+
+class FittedByGroup(Fitted):
+    """The same for data with groups, each of which has a slope and an intercept of its own.
+
+    The archive has the programs without these, which `dgsr.finishing.by_group` determines at the end.
+    """
+
+    by_group = True
+
+    def _whole(self, programs: Population, fit: Fit) -> tuple[Population, np.ndarray]:
+        return programs, fit.nmse
+
+    def _factors(self, formulas: Population) -> np.ndarray:
+        return self.valid.factors_in_rounds(formulas)[0]
+
+    def _losses(self, formulas: Population) -> np.ndarray:
+        return fit_constants(formulas, self.data, n_iterations=0).nmse
 
 
 def _times(nmse: np.ndarray, handicaps: np.ndarray) -> np.ndarray:
@@ -201,5 +232,6 @@ def evaluation_of(
     data: DataSet, library: Library, constraints: Constraints, config: SearchConfig, budget: Budget
 ) -> Evaluation:
     """Return the kind of evaluation that a library needs."""
-    kind = Fitted if library.has_constants else Plain
+    fitted = FittedByGroup if len(data.groups) else Fitted
+    kind = fitted if library.has_constants else Plain
     return kind(data, library, constraints, config, budget)

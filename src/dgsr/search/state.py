@@ -66,7 +66,7 @@ class SearchState:
         self.nmse_shown: Callable[[ParetoArchive], float] = ParetoArchive.best_nmse
         self.restarts = Restarts(config.patience, self.evaluation.gain)
         problem = Problem(data, library, self.grammar, self.evaluation.valid, config.tolerance)
-        search_in = self._search_in_table if config.symmetries else None
+        search_in = self._search_in_table if config.symmetries and not len(data.groups) else None
         self.scheduler = Scheduler(problem, self.budget, config.look_up, search_in)
         self.engine, self.state = get_engine(engine, config.evolution), new_state(seed)
         parts = self.grammar, self.evaluation, self.restarts, self.state
@@ -120,7 +120,7 @@ class SearchState:
         self.evaluation.enter(
             programs.of_width(self.archive.tokens.shape[1], self.archive.constants.shape[1])
         )
-        if self.evaluation.fits_constants:
+        if self.evaluation.fits_constants and not len(self.data.groups):
             self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
 
     def record(self, nmse: np.ndarray) -> None:

@@ -1,0 +1,346 @@
+"""Fits of one program to groups of rows: some constants have a value for each group, the others are shared.
+
+The normal equations of such a fit are blocks, one for each group, with a border for the shared constants.
+They are solved by the Schur complement of the blocks, in a time in proportion to the number of rows.
+
+References
+----------
+Golub and Pereyra, 2003 (separable least squares); Laird and Ware, 1982 (values of groups as random effects).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.constants.uncertainty import STEP, Directions, Uncertainty
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import GroupedExpression, with_columns_for_constants
+from dgsr.expressions.programs.library import Library
+
+# Damping of the first step, relative to the diagonal of the normal equations.
+_FIRST_DAMPING = 1e-3
+# Damping at which a fit ends, relative to the diagonal.
+_MOST_DAMPING = 1e8
+# Share of the squared error; a fit ends when a step lowers the error by less.
+_PRECISION = 1e-7
+# Leverage above which a row determines its own group, so that only the typical constants can predict it.
+_OWN_LEVERAGE = 1.0 - 1e-9
+
+
+class BlockDirections(NamedTuple):
+    """The directions in which the constants of a program change its weighted values, group by group."""
+
+    own: list[tuple[np.ndarray, np.ndarray, Directions]]  # rows of each group, number of the group, directions
+    shared: Directions  # of the shared constants, with the constants of the groups projected out
+    slopes: np.ndarray  # (n_rows, n_shared): derivatives by the shared constants, weighted
+
+    @classmethod
+    def of(cls, slopes: np.ndarray, is_own: np.ndarray, groups: np.ndarray) -> BlockDirections:
+        """Decompose weighted derivatives (n_rows, k), of which some are by constants with a value for each group."""
+        own, shared = [], slopes[:, ~is_own].copy()
+        for group in np.unique(groups):
+            rows = np.flatnonzero(groups == group)
+            apart = Directions.of(slopes[np.ix_(rows, is_own)])
+            own.append((rows, group, apart))
+            shared[rows] -= apart.rows @ (apart.rows.T @ shared[rows])
+        return cls(own, Directions.of(shared), slopes[:, ~is_own])
+
+    @property
+    def leverages(self) -> np.ndarray:
+        """Leverages of the rows, (n_rows,)."""
+        found = self.shared.leverages
+        for rows, _, apart in self.own:
+            found[rows] += apart.leverages
+        return found
+
+    @property
+    def n_constants(self) -> int:
+        """Number of constants that the rows determine."""
+        return self.shared.rows.shape[1] + sum(apart.rows.shape[1] for _, _, apart in self.own)
+
+    def explained(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the part of residuals (n_rows,) that a change of the constants would explain."""
+        found = self.shared.rows @ (self.shared.rows.T @ residuals)
+        for rows, _, apart in self.own:
+            found[rows] += apart.rows @ (apart.rows.T @ residuals[rows])
+        return found
+
+    def covariances(self, n_groups: int, is_own: np.ndarray) -> np.ndarray:
+        """Return the covariances of the constants for noise of variance 1, (n_groups, k, k).
+
+        Those of a group without rows are 0 but for the shared constants.
+        """
+        shared = self.shared.inverse @ self.shared.inverse.T
+        found = np.zeros((n_groups, len(is_own), len(is_own)))
+        found[:, *np.ix_(~is_own, ~is_own)] = shared
+        for rows, group, apart in self.own:
+            along = apart.inverse @ (apart.rows.T @ self.slopes[rows])  # (n_own, n_shared)
+            found[group][np.ix_(is_own, ~is_own)] = -along @ shared
+            found[group][np.ix_(~is_own, is_own)] = -shared @ along.T
+            found[group][np.ix_(is_own, is_own)] = apart.inverse @ apart.inverse.T + along @ shared @ along.T
+        return found
+
+
+class GroupedProgram:
+    """One program and data with groups, to which its constants are fitted.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (length,), int64
+    constants : ndarray of shape (n_constants,)
+        Values of those that are in no part.
+    parts : sequence of ndarray
+        Indices of the constants that are equal to each other, for each of the k different ones that are fitted.
+    data : DataSet
+        Its `groups` are numbers from 0 to n_groups - 1.
+    n_groups : int
+        A group may have no rows.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        tokens: np.ndarray,
+        constants: np.ndarray,
+        parts: Sequence[np.ndarray],
+        data: DataSet,
+        n_groups: int,
+    ) -> None:
+        self.data, self.n_groups = data, n_groups
+        part_of = np.full(len(constants), -1)
+        for number, part in enumerate(parts):
+            part_of[part] = number
+        library, tokens, constants = with_columns_for_constants(library, tokens, constants, part_of)
+        self._program = Population.of_one(library, tokens, constants[None])
+        self._columns = data.columns[: library.n_variables - len(parts)]
+        self._root = np.sqrt(data.weights)
+
+    @classmethod
+    def of_expression(cls, formula: GroupedExpression, data: DataSet, n_groups: int) -> GroupedProgram:
+        """Return the program of a formula, its constants in the order of `ByGroup.parts`."""
+        parts = formula.by_group.parts
+        return cls(formula.library, formula.tokens, formula.constants, parts, data, n_groups)
+
+    @property
+    def has_rows(self) -> np.ndarray:
+        """Which groups have rows, (n_groups,)."""
+        return np.bincount(self.data.groups, minlength=self.n_groups) > 0
+
+    def _values(self, constants: np.ndarray, n_times: int = 1) -> np.ndarray:
+        """Return values by constants (n_times, k, n_rows), of shape (n_times, n_rows)."""
+        k, n_rows = constants.shape[-2], len(self.data.y)
+        numbers = constants.transpose(1, 0, 2).reshape(k, -1)
+        columns = np.concatenate([np.tile(self._columns, n_times), numbers])
+        with np.errstate(all="ignore"):
+            return self._program.predict(columns.T)[0].reshape(n_times, n_rows)
+
+    def values(self, constants: np.ndarray) -> np.ndarray:
+        """Return the values on the data, (n_rows,), by constants (k, n_groups)."""
+        return self._values(constants[None][:, :, self.data.groups])[0]
+
+    def slopes(self, constants: np.ndarray) -> np.ndarray:
+        """Return weighted derivatives by constants (k, n_groups), (n_rows, k); 0 where they are not finite."""
+        at, k = constants[:, self.data.groups], len(constants)
+        steps = np.where(at == 0.0, STEP, STEP * np.abs(at))
+        moved = np.tile(at, (2 * k, 1, 1))
+        moved[np.arange(k), np.arange(k)] += steps
+        moved[k + np.arange(k), np.arange(k)] -= steps
+        values = self._values(moved, 2 * k)
+        with np.errstate(all="ignore"):
+            slopes = (values[:k] - values[k:]) / (2.0 * steps) * self._root
+        return np.where(np.isfinite(slopes), slopes, 0.0).T
+
+    def residuals(self, constants: np.ndarray) -> np.ndarray:
+        """Return weighted residuals, prediction minus target, (n_rows,), by constants (k, n_groups)."""
+        with np.errstate(all="ignore"):
+            return (self.values(constants) - self.data.y) * self._root
+
+    def nmse(self, residuals: np.ndarray) -> float:
+        """Return the NMSE of weighted residuals (n_rows,), inf where one is not finite."""
+        with np.errstate(all="ignore"):
+            found = float(np.mean(residuals**2) / self.data.variance)
+        return found if np.isfinite(found) else np.inf
+
+    def fit(self, constants: np.ndarray, is_own: np.ndarray, n_iterations: int) -> np.ndarray:
+        """Return the constants (k, n_groups) after Levenberg-Marquardt steps from given ones.
+
+        Those of `is_own`, (k,) bool, have a value for each group; the others are equal in all groups.
+        """
+        residuals = self.residuals(constants)
+        loss, damping = self.nmse(residuals), _FIRST_DAMPING
+        if not np.isfinite(loss):
+            return constants
+        system = None
+        for _ in range(n_iterations):
+            if system is None:
+                slopes = self.slopes(constants)
+                system = _normal_equations(slopes, residuals, is_own, self.data.groups, self.n_groups)
+            trial = constants - _step(system, damping, is_own)
+            its_residuals = self.residuals(trial)
+            its_loss = self.nmse(its_residuals)
+            if its_loss < loss:
+                gain, damping, system = (loss - its_loss) / loss, 0.1 * damping, None
+                constants, residuals, loss = trial, its_residuals, its_loss
+                if gain < _PRECISION:
+                    break
+            else:
+                damping *= 10.0
+                if damping > _MOST_DAMPING:
+                    break
+        return constants
+
+    def bits_of_values(self, constants: np.ndarray, is_own: np.ndarray, noise: float) -> float:
+        """Return the bits that describe the constants by group, for noise of a standard deviation.
+
+        The values of a constant are a sample of a normal distribution of standard deviation s_j, which is a
+        constant, too. With the information A of a group's rows on its values, these take
+        log2(det(1 + S A S)) / 2 bits, where S is the diagonal matrix of the s_j.
+
+        References
+        ----------
+        Laird and Ware, "Random-effects models for longitudinal data", 1982 (the marginal likelihood).
+        """
+        own = constants[is_own]
+        blocks = _normal_equations(self.slopes(constants), self.data.y, is_own, self.data.groups, self.n_groups).own
+        spread = own[:, self.has_rows].std(axis=1) / max(noise, np.finfo(np.float64).tiny)
+        ratios = np.eye(len(own)) + spread[:, None] * blocks * spread
+        return float(0.5 * np.linalg.slogdet(ratios)[1].sum() / np.log(2.0) + BITS_OF_CONSTANT * len(own))
+
+    def directions(self, constants: np.ndarray, is_own: np.ndarray) -> BlockDirections:
+        """Return the directions of constants (k, n_groups)."""
+        return BlockDirections.of(self.slopes(constants), is_own, self.data.groups)
+
+    def leave_one_out(self, constants: np.ndarray, is_own: np.ndarray, apart: BlockDirections) -> float:
+        """Return the NMSE of rows that are predicted from the others, by linearisation.
+
+        A row that alone determines a constant of its group is predicted by the means of the groups' constants.
+        """
+        residuals = self.residuals(constants)
+        typical = np.where(is_own[:, None], constants.mean(axis=1, keepdims=True), constants)
+        others = 1.0 - apart.leverages / self.data.counts
+        explained = apart.explained(residuals)
+        is_alone = others < 1.0 - _OWN_LEVERAGE
+        left_out = (residuals - explained) / np.where(is_alone, 1.0, others) + explained
+        return self.nmse(np.where(is_alone, self.residuals(typical), left_out))
+
+
+class _System(NamedTuple):
+    """The normal equations of one step: blocks of the groups, and their border."""
+
+    own: np.ndarray  # (n_groups, q, q)
+    border: np.ndarray  # (n_groups, q, s)
+    shared: np.ndarray  # (s, s)
+    of_own: np.ndarray  # (n_groups, q): the right-hand side
+    of_shared: np.ndarray  # (s,)
+
+
+def _normal_equations(
+    slopes: np.ndarray, residuals: np.ndarray, is_own: np.ndarray, groups: np.ndarray, n_groups: int
+) -> _System:
+    """Return the normal equations of weighted derivatives (n_rows, k) and residuals (n_rows,)."""
+    own, shared = slopes[:, is_own], slopes[:, ~is_own]
+
+    def summed(products: np.ndarray) -> np.ndarray:  # (n_rows, ...) to (n_groups, ...)
+        flat = products.reshape(len(products), -1).T
+        sums = [np.bincount(groups, column, n_groups) for column in flat]
+        return np.array(sums).reshape(*products.shape[1:], n_groups).transpose(-1, *range(products.ndim - 1))
+
+    return _System(
+        summed(own[:, :, None] * own[:, None]),
+        summed(own[:, :, None] * shared[:, None]),
+        shared.T @ shared,
+        summed(own * residuals[:, None]),
+        shared.T @ residuals,
+    )
+
+
+def _step(system: _System, damping: float, is_own: np.ndarray) -> np.ndarray:
+    """Return the damped step of the constants, (k, n_groups)."""
+    blocks = _damped(system.own, damping)
+    along = np.linalg.solve(blocks, system.border)
+    alone = np.linalg.solve(blocks, system.of_own[..., None])[..., 0]
+    border = system.border
+    rest = _damped(system.shared, damping) - np.einsum("gqs,gqt->st", border, along)
+    target = system.of_shared - np.einsum("gqs,gq->s", border, alone)
+    shared = np.linalg.lstsq(rest, target)[0]
+    step = np.empty((len(is_own), len(blocks)))
+    step[~is_own] = shared[:, None]
+    step[is_own] = (alone - along @ shared).T
+    return step
+
+
+def _damped(matrices: np.ndarray, damping: float) -> np.ndarray:
+    """Return matrices (..., m, m) with a larger diagonal; that of a constant without effect becomes 1."""
+    found = matrices.copy()
+    at = np.arange(matrices.shape[-1])
+    diagonal = matrices[..., at, at]
+    found[..., at, at] = np.where(diagonal > 0.0, diagonal * (1.0 + damping), 1.0)
+    return found
+
+
+def noise_of(loss: float, n_constants: int, data: DataSet) -> float:
+    """Return the standard deviation of the noise by an NMSE and the number of fitted constants."""
+    n_free = max(data.n_independent - n_constants, 1.0)
+    square = max(loss, data.rounding_nmse) * data.variance * data.n_independent / n_free
+    return float(np.sqrt(square * len(data.y) / data.n_effective))
+
+
+class UncertaintyByGroup(Uncertainty):
+    """The uncertainty of a formula with constants by group.
+
+    The covariance is that of a new group, in which these constants vary as among the groups of the fit. Their
+    standard errors are nan here; those in each group are in `ByGroup.standard_errors`.
+    """
+
+    def _variances(self, expression: Expression, X: np.ndarray) -> np.ndarray:
+        assert isinstance(expression, GroupedExpression)
+        by_group = expression.by_group
+        table = DataSet.from_arrays(X, np.zeros(len(X)))._replace(groups=by_group.numbers_of(X))
+        n_groups = len(by_group.labels) + 1
+        slopes = GroupedProgram.of_expression(expression, table, n_groups).slopes(_constants_of(expression))
+        return np.einsum("nj,njk,nk->n", slopes, by_group.covariances[table.groups], slopes)
+
+
+def _constants_of(formula: GroupedExpression) -> np.ndarray:
+    """Return the constants of every group and of a new one, (k, n_groups + 1)."""
+    by_group = formula.by_group
+    own = np.column_stack([by_group.values, by_group.typical])
+    shared = formula.constants[by_group.part_of < 0]
+    return np.concatenate([own, np.tile(shared[:, None], (1, own.shape[1]))])
+
+
+def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpression, UncertaintyByGroup]:
+    """Return a formula with covariances and bits of its constants by group, and its uncertainty.
+
+    `data` are the rows of the fit, with their groups.
+    """
+    by_group, constants = formula.by_group, _constants_of(formula)[:, :-1]
+    program = GroupedProgram.of_expression(formula, data, len(by_group.labels))
+    is_own = np.arange(len(constants)) < len(by_group.values)
+    apart = program.directions(constants, is_own)
+    noise = noise_of(program.nmse(program.residuals(constants)), apart.n_constants, data)
+    of_groups = apart.covariances(program.n_groups, is_own) * noise**2
+    of_new = np.where(is_own[:, None] | is_own, 0.0, of_groups[0])
+    if program.n_groups > 1:
+        of_new[np.ix_(is_own, is_own)] = np.cov(by_group.values)
+    by_group = by_group._replace(
+        covariances=np.concatenate([of_groups, of_new[None]]),
+        bits=program.bits_of_values(constants, is_own, noise),
+    )
+    index = np.empty(len(formula.constants), dtype=np.int64)
+    for number, part in enumerate(by_group.parts):
+        index[part] = number
+    errors = np.sqrt(np.diag(of_new))
+    errors[~is_own] = np.where(apart.shared.is_lost, np.inf, errors[~is_own])
+    errors[is_own] = np.nan
+    found = UncertaintyByGroup(
+        noise, of_new[np.ix_(index, index)], errors[index], program.leave_one_out(constants, is_own, apart)
+    )
+    return formula.with_groups(by_group), found

@@ -1,0 +1,168 @@
+"""Formulas of which some constants have a value for each group of rows, such as each subject or material."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.trees.trees import Tree
+
+if TYPE_CHECKING:
+    import pandas
+
+# Names of constants with a value for each group, in the order in which they are given.
+_NAMES = "abcdfghkmnpqrsuvw"
+
+
+class ByGroup(NamedTuple):
+    """The constants of a formula that have a value for each group."""
+
+    column: int  # of X; it has the numbers of the groups, from 0 on, and any other number for a new group
+    labels: tuple[Hashable, ...]  # of the n_groups groups
+    part_of: np.ndarray  # (n_constants,) int64: number of the constant among those by group, -1 if shared
+    names: tuple[str, ...]  # of the q constants by group
+    values: np.ndarray  # (q, n_groups)
+    bits: float  # that describe the values
+    # (n_groups + 1, k, k): covariances of the constants in each group and in a new one, those by group first,
+    # then the shared ones in the order of the program
+    covariances: np.ndarray
+
+    @classmethod
+    def of_values(
+        cls, column: int, labels: tuple[Hashable, ...], part_of: np.ndarray, values: np.ndarray
+    ) -> ByGroup:
+        """Return constants by group whose uncertainty is not known yet."""
+        k = len(values) + int(np.sum(part_of < 0))
+        return cls(column, labels, part_of, (), values, 0.0, np.full((len(labels) + 1, k, k), np.nan))
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """Indices of the constants that are equal, for each constant by group and each shared one."""
+        own = [np.flatnonzero(self.part_of == number) for number in range(len(self.values))]
+        return own + list(np.flatnonzero(self.part_of < 0)[:, None])
+
+    def of_rows(self, X: np.ndarray) -> np.ndarray:
+        """Return the values in rows X (n_rows, n_features), (q, n_rows): the means over the groups in new ones."""
+        return np.column_stack([self.values, self.typical])[:, self.numbers_of(X)]
+
+    def numbers_of(self, X: np.ndarray) -> np.ndarray:
+        """Return the number of the group of each row, (n_rows,), which is n_groups for a new one."""
+        numbers = X[:, self.column]
+        is_known = (numbers >= 0.0) & (numbers < len(self.labels))
+        return np.where(is_known, numbers, len(self.labels)).astype(np.int64)
+
+    @property
+    def typical(self) -> np.ndarray:
+        """The means over the groups, (q,)."""
+        return self.values.mean(axis=1)
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """Standard errors of the values, (q, n_groups)."""
+        own = np.arange(len(self.values))
+        return np.sqrt(self.covariances[:-1, own, own]).T
+
+
+class GroupedExpression(Expression):
+    """A formula with constants by group.
+
+    Its tokens and constants are those of the formula for a new group, with the means over the groups. Text, sympy and exports have a symbol for each
+    constant by group, and the formula is evaluated on columns that include the numbers of the groups.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        tokens: np.ndarray | Sequence[int],
+        constants: np.ndarray | Sequence[float],
+        by_group: ByGroup,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        own = by_group.part_of >= 0
+        constants = np.array(constants, dtype=np.float64)
+        constants[own] = by_group.typical[by_group.part_of[own]]
+        super().__init__(library, tokens, constants, feature_names)
+        taken = {*self.feature_names, *library.functions}
+        free = [name for name in (*_NAMES, *(f"c{i}" for i in range(100))) if name not in taken]
+        self.by_group = by_group._replace(names=tuple(free[: len(by_group.values)]))
+
+    @property
+    def typical(self) -> Expression:
+        """The formula for a new group."""
+        return Expression(self.library, self.tokens, self.constants, self.feature_names)
+
+    @property
+    def rounded(self) -> Expression:
+        """The formula for a new group, with two digits of the means; `ByGroup.bits` are those of the others."""
+        own = self.by_group.part_of >= 0
+        constants = [float(f"{value:.2g}") if by_group else value for value, by_group in zip(self.constants.tolist(), own)]
+        return Expression(self.library, self.tokens, constants, self.feature_names)
+
+    @cached_property
+    def symbolic(self) -> Expression:
+        """The formula as one of the features and of the constants by group."""
+        library, tokens, constants = with_columns_for_constants(
+            self.library, self.tokens, self.constants, self.by_group.part_of
+        )
+        return Expression(library, tokens, constants, [*self.feature_names, *self.by_group.names])
+
+    def of_group(self, label: Hashable) -> Expression:
+        """Return the formula of one group; ValueError if there is no such group."""
+        labels = self.by_group.labels
+        if label not in labels:
+            raise ValueError(f"{label!r} is no group of the fit; choose from {', '.join(map(repr, labels[:8]))}.")
+        own = self.by_group.values[:, labels.index(label)]
+        constants = np.where(self.by_group.part_of < 0, self.constants, own[self.by_group.part_of])
+        return Expression(self.library, self.tokens, constants, self.feature_names)
+
+    def constants_by_group(self) -> pandas.DataFrame:
+        """Return the constants by group as a table with a row for each group, and their standard errors."""
+        import pandas
+
+        values, errors = self.by_group.values, self.by_group.standard_errors
+        columns = dict[str, Any]()
+        for name, own, error in zip(self.by_group.names, values, errors):
+            columns |= {name: own, f"{name}_error": error}
+        index = pandas.Index(self.by_group.labels, name=self.feature_names[self.by_group.column])
+        return pandas.DataFrame(columns, index=index)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        X = np.asarray(X, dtype=np.float64)
+        return self.symbolic(np.column_stack([X, self.by_group.of_rows(X).T]))
+
+    def with_feature_names(self, feature_names: Sequence[str] | None) -> Expression:
+        return GroupedExpression(self.library, self.tokens, self.constants, self.by_group, feature_names)
+
+    def with_constants(self, constants: np.ndarray | Sequence[float]) -> Expression:
+        return GroupedExpression(self.library, self.tokens, constants, self.by_group, self.feature_names)
+
+    def with_groups(self, by_group: ByGroup) -> GroupedExpression:
+        """Return the same formula with other constants by group."""
+        return GroupedExpression(self.library, self.tokens, self.constants, by_group, self.feature_names)
+
+    @cached_property
+    def tree(self) -> Tree:
+        return self.symbolic.tree
+
+    def _key(self) -> tuple:
+        return (*super()._key(), self.by_group.part_of.tobytes(), self.by_group.values.tobytes())
+
+
+def with_columns_for_constants(
+    library: Library, tokens: np.ndarray, constants: np.ndarray, part_of: np.ndarray
+) -> tuple[Library, np.ndarray, np.ndarray]:
+    """Return a program with further columns in place of some constants: library, tokens and other constants.
+
+    `part_of`, (n_constants,), has the number of the column of each constant, and -1 where it stays.
+    """
+    first, n = library.first_variable, library.n_variables
+    tokens = np.array(tokens, dtype=np.int64)
+    places = np.flatnonzero(tokens == library.index["const"])
+    tokens[places[part_of >= 0]] = first + n + part_of[part_of >= 0]
+    wider = library.with_variables(n + int(part_of.max(initial=-1)) + 1)
+    return wider, tokens, np.asarray(constants, dtype=np.float64)[: len(part_of)][part_of < 0]
