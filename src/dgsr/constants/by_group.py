@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.uncertainty import STEP, Directions, Uncertainty
+from dgsr.constants.uncertainty import LEAST_LEFT, STEP, Directions, Uncertainty
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
@@ -25,12 +25,12 @@ from dgsr.expressions.programs.library import Library
 
 # Damping of the first step, relative to the diagonal of the normal equations.
 _FIRST_DAMPING = 1e-3
-# Damping at which a fit ends, relative to the diagonal.
-_MOST_DAMPING = 1e8
+# Smallest and largest damping, relative to the diagonal.
+_LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e8
+# Most dampings of one step.
+_MOST_TRIALS = 8
 # Share of the squared error; a fit ends when a step lowers the error by less.
 _PRECISION = 1e-7
-# Leverage above which a row determines its own group, so that only the typical constants can predict it.
-_OWN_LEVERAGE = 1.0 - 1e-9
 
 
 class BlockDirections(NamedTuple):
@@ -52,24 +52,9 @@ class BlockDirections(NamedTuple):
         return cls(own, Directions.of(shared), slopes[:, ~is_own])
 
     @property
-    def leverages(self) -> np.ndarray:
-        """Leverages of the rows, (n_rows,)."""
-        found = self.shared.leverages
-        for rows, _, apart in self.own:
-            found[rows] += apart.leverages
-        return found
-
-    @property
     def n_constants(self) -> int:
         """Number of constants that the rows determine."""
         return self.shared.rows.shape[1] + sum(apart.rows.shape[1] for _, _, apart in self.own)
-
-    def explained(self, residuals: np.ndarray) -> np.ndarray:
-        """Return the part of residuals (n_rows,) that a change of the constants would explain."""
-        found = self.shared.rows @ (self.shared.rows.T @ residuals)
-        for rows, _, apart in self.own:
-            found[rows] += apart.rows @ (apart.rows.T @ residuals[rows])
-        return found
 
     def covariances(self, n_groups: int, is_own: np.ndarray) -> np.ndarray:
         """Return the covariances of the constants for noise of variance 1, (n_groups, k, k).
@@ -171,30 +156,40 @@ class GroupedProgram:
     def fit(self, constants: np.ndarray, is_own: np.ndarray, n_iterations: int) -> np.ndarray:
         """Return the constants (k, n_groups) after Levenberg-Marquardt steps from given ones.
 
-        Those of `is_own`, (k,) bool, have a value for each group; the others are equal in all groups.
+        Those of `is_own`, (k,) bool, have a value for each group; the others are equal in all groups. Every
+        group has a damping of its own, and keeps its step if its error has fallen with the shared constants
+        of the step.
         """
-        residuals = self.residuals(constants)
-        loss, damping = self.nmse(residuals), _FIRST_DAMPING
-        if not np.isfinite(loss):
+        residuals, damping = self.residuals(constants), np.full(self.n_groups, _FIRST_DAMPING)
+        losses = self._losses(residuals)
+        if not np.isfinite(losses).all():
             return constants
-        system = None
+        has_shared = not is_own.all()
         for _ in range(n_iterations):
-            if system is None:
-                slopes = self.slopes(constants)
-                system = _normal_equations(slopes, residuals, is_own, self.data.groups, self.n_groups)
-            trial = constants - _step(system, damping, is_own)
-            its_residuals = self.residuals(trial)
-            its_loss = self.nmse(its_residuals)
-            if its_loss < loss:
-                gain, damping, system = (loss - its_loss) / loss, 0.1 * damping, None
-                constants, residuals, loss = trial, its_residuals, its_loss
-                if gain < _PRECISION:
+            slopes = self.slopes(constants)
+            system = _normal_equations(slopes, residuals, is_own, self.data.groups, self.n_groups)
+            before = losses.sum()
+            for _ in range(_MOST_TRIALS):
+                trial = _moved(constants, system, damping, is_own)
+                its_losses = self._losses(self.residuals(trial))
+                is_worse = ~(its_losses <= losses)
+                if not has_shared:
+                    trial[:, is_worse] = constants[:, is_worse]
+                damping = np.clip(np.where(is_worse, 10.0, 0.1) * damping, _LEAST_DAMPING, _MOST_DAMPING)
+                if its_losses.sum() < before or not (has_shared or is_worse.all()):
+                    constants, residuals = trial, self.residuals(trial)
+                    losses = self._losses(residuals)
                     break
-            else:
-                damping *= 10.0
-                if damping > _MOST_DAMPING:
-                    break
+                damping = np.minimum(10.0 * damping, _MOST_DAMPING)
+            if not losses.sum() < (1.0 - _PRECISION) * before:
+                break
         return constants
+
+    def _losses(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the sum of squares of each group, (n_groups,), inf where a residual is not finite."""
+        with np.errstate(all="ignore"):
+            squares = np.where(np.isfinite(residuals), residuals**2, np.inf)
+        return np.bincount(self.data.groups, squares, self.n_groups)
 
     def bits_of_values(self, constants: np.ndarray, is_own: np.ndarray, noise: float) -> float:
         """Return the bits that describe the constants by group, for noise of a standard deviation.
@@ -210,25 +205,27 @@ class GroupedProgram:
         own = constants[is_own]
         blocks = _normal_equations(self.slopes(constants), self.data.y, is_own, self.data.groups, self.n_groups).own
         spread = own[:, self.has_rows].std(axis=1) / max(noise, np.finfo(np.float64).tiny)
-        ratios = np.eye(len(own)) + spread[:, None] * blocks * spread
-        return float(0.5 * np.linalg.slogdet(ratios)[1].sum() / np.log(2.0) + BITS_OF_CONSTANT * len(own))
+        with np.errstate(all="ignore"):
+            logarithms = np.linalg.slogdet(np.eye(len(own)) + spread[:, None] * blocks * spread)[1]
+        bits = 0.5 * np.maximum(logarithms, 0.0).sum() / np.log(2.0) + BITS_OF_CONSTANT * len(own)
+        return float(bits) if np.isfinite(logarithms).all() else np.inf
 
     def directions(self, constants: np.ndarray, is_own: np.ndarray) -> BlockDirections:
         """Return the directions of constants (k, n_groups)."""
         return BlockDirections.of(self.slopes(constants), is_own, self.data.groups)
 
-    def leave_one_out(self, constants: np.ndarray, is_own: np.ndarray, apart: BlockDirections) -> float:
-        """Return the NMSE of rows that are predicted from the others, by linearisation.
+    def leave_one_out(self, constants: np.ndarray, apart: BlockDirections) -> float:
+        """Return an NMSE of rows that are predicted from others, by linearisation.
 
-        A row that alone determines a constant of its group is predicted by the means of the groups' constants.
+        A row is left out of the fit of the shared constants. The constants by group are counted by the
+        degrees of freedom that they take, since `bits_of_values` is the rest of their marginal likelihood.
         """
-        residuals = self.residuals(constants)
-        typical = np.where(is_own[:, None], constants.mean(axis=1, keepdims=True), constants)
-        others = 1.0 - apart.leverages / self.data.counts
-        explained = apart.explained(residuals)
-        is_alone = others < 1.0 - _OWN_LEVERAGE
-        left_out = (residuals - explained) / np.where(is_alone, 1.0, others) + explained
-        return self.nmse(np.where(is_alone, self.residuals(typical), left_out))
+        residuals, n = self.residuals(constants), len(self.data.y)
+        n_own = sum(of_group.rows.shape[1] for _, _, of_group in apart.own)
+        explained = apart.shared.rows @ (apart.shared.rows.T @ residuals)
+        others = np.maximum(1.0 - apart.shared.leverages / self.data.counts, LEAST_LEFT)
+        left_out = self.nmse((residuals - explained) / others + explained)
+        return left_out * n / (n - n_own) if n_own < n else np.inf
 
 
 class _System(NamedTuple):
@@ -261,27 +258,36 @@ def _normal_equations(
     )
 
 
-def _step(system: _System, damping: float, is_own: np.ndarray) -> np.ndarray:
-    """Return the damped step of the constants, (k, n_groups)."""
+def _moved(constants: np.ndarray, system: _System, damping: np.ndarray, is_own: np.ndarray) -> np.ndarray:
+    """Return the constants (k, n_groups) after a step with a damping of each group, (n_groups,)."""
     blocks = _damped(system.own, damping)
-    along = np.linalg.solve(blocks, system.border)
-    alone = np.linalg.solve(blocks, system.of_own[..., None])[..., 0]
-    border = system.border
-    rest = _damped(system.shared, damping) - np.einsum("gqs,gqt->st", border, along)
-    target = system.of_shared - np.einsum("gqs,gq->s", border, alone)
-    shared = np.linalg.lstsq(rest, target)[0]
-    step = np.empty((len(is_own), len(blocks)))
-    step[~is_own] = shared[:, None]
-    step[is_own] = (alone - along @ shared).T
-    return step
+    with np.errstate(all="ignore"):
+        along = _solved(blocks, system.border)
+        alone = _solved(blocks, system.of_own[..., None])[..., 0]
+        rest = _damped(system.shared[None], np.exp(np.mean(np.log(damping))))[0]
+        rest = rest - np.einsum("gqs,gqt->st", system.border, along)
+        target = system.of_shared - np.einsum("gqs,gq->s", system.border, alone)
+        shared = _solved(rest[None], target[None, :, None])[0, :, 0]
+        moved = constants.copy()
+        moved[~is_own] -= shared[:, None]
+        moved[is_own] -= (alone - along @ shared).T
+    return moved
 
 
-def _damped(matrices: np.ndarray, damping: float) -> np.ndarray:
-    """Return matrices (..., m, m) with a larger diagonal; that of a constant without effect becomes 1."""
+def _solved(matrices: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the solutions of linear systems (n, m, m), nan if one of them is singular."""
+    try:
+        return np.linalg.solve(matrices, targets)
+    except np.linalg.LinAlgError:
+        return np.full(targets.shape, np.nan)
+
+
+def _damped(matrices: np.ndarray, damping: np.ndarray) -> np.ndarray:
+    """Return matrices (n, m, m) with a larger diagonal; that of a constant without effect becomes 1."""
     found = matrices.copy()
     at = np.arange(matrices.shape[-1])
-    diagonal = matrices[..., at, at]
-    found[..., at, at] = np.where(diagonal > 0.0, diagonal * (1.0 + damping), 1.0)
+    diagonal = matrices[:, at, at]
+    found[:, at, at] = np.where(diagonal > 0.0, diagonal * (1.0 + np.atleast_1d(damping)[:, None]), 1.0)
     return found
 
 
@@ -341,6 +347,6 @@ def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpressi
     errors[~is_own] = np.where(apart.shared.is_lost, np.inf, errors[~is_own])
     errors[is_own] = np.nan
     found = UncertaintyByGroup(
-        noise, of_new[np.ix_(index, index)], errors[index], program.leave_one_out(constants, is_own, apart)
+        noise, of_new[np.ix_(index, index)], errors[index], program.leave_one_out(constants, apart)
     )
     return formula.with_groups(by_group), found

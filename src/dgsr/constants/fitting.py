@@ -11,7 +11,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.kernels.random import new_state
 
-# Number of rows on which candidates for second starts are compared.
+# Number of evenly spaced rows on which candidates for second starts are compared.
 _FEW = 24
 
 
@@ -62,7 +62,7 @@ def fit_constants(
     start at 1.0).
     """
     shape = population.constants.shape
-    few = _few_rows(data) if second_start else data
+    few = data.evenly_spaced(_FEW) if second_start else data
     result = np.empty((len(population), 3))
     fit_programs(
         population.arrays,
@@ -76,16 +76,6 @@ def fit_constants(
     intercept = result[:, 2] + data.mean if scaled else result[:, 2]
     with np.errstate(over="ignore"):
         return Fit(result[:, 0] / (len(data.y) * data.variance), result[:, 1], intercept)
-
-
-def _few_rows(data: DataSet) -> DataSet:
-    """Return a few evenly spaced rows; of data with groups all rows of the largest ones."""
-    if len(data.groups) == 0:
-        return data.evenly_spaced(_FEW)
-    labels, counts = np.unique(data.groups, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    before = np.cumsum(counts[order]) - counts[order]
-    return data.at(np.flatnonzero(np.isin(data.groups, labels[order[before < _FEW]])))
 
 
 def _centred(data: DataSet) -> DataSet:

@@ -16,6 +16,8 @@ MANY_ROWS = 100_000
 SOME_ROWS = 1_000
 # Rows on which finders compare candidates, unless they ask for more.
 _MOST_ORDINARY = 200
+#: Fewest rows of a group in a sample: its scale, offset and a few other constants must leave some.
+ROWS_OF_A_GROUP = 10
 # Smallest weight of a row of ordinary weight, as a share of the median weight.
 _LEAST_WEIGHT = 0.01
 # The groups of rows that belong to none.
@@ -114,8 +116,13 @@ class DataSet(NamedTuple):
         return self._replace(n_effective=float(n_effective))
 
     def evenly_spaced(self, n: int) -> DataSet:
-        """Return a data set of at most `n` evenly spaced rows of those with a positive weight."""
+        """Return a data set of at most `n` evenly spaced rows of those with a positive weight.
+
+        Of data with groups these are rows of the largest ones.
+        """
         counted = np.flatnonzero(self.weights)
+        if len(self.groups):
+            counted = counted[np.isin(self.groups[counted], self._largest(max(n // ROWS_OF_A_GROUP, 1)))]
         return self.at(counted[evenly_spaced(len(counted), n)], len(counted))
 
     def at(self, rows: np.ndarray, n_counted: int | None = None) -> DataSet:
@@ -128,10 +135,14 @@ class DataSet(NamedTuple):
         return sample._replace(n_effective=self.n_effective * share, groups=groups)
 
     def largest_groups(self, n_groups: int) -> list[DataSet]:
-        """Return the rows of each of the groups with the most rows, at most `n_groups`, as tables of one group."""
+        """Return the groups with the most rows, at most `n_groups`, as tables without groups."""
+        each = [self.at(np.flatnonzero(self.groups == label)) for label in self._largest(n_groups)]
+        return [table._replace(groups=_NO_GROUPS) for table in each]
+
+    def _largest(self, n_groups: int) -> np.ndarray:
+        """Return the numbers of the groups with the most rows, at most `n_groups`."""
         labels, counts = np.unique(self.groups, return_counts=True)
-        largest = labels[np.argsort(-counts, kind="stable")[:n_groups]]
-        return [self.at(np.flatnonzero(self.groups == label))._replace(groups=_NO_GROUPS) for label in largest]
+        return labels[np.argsort(-counts, kind="stable")[:n_groups]]
 
     def ordinary_rows(self, n: int = _MOST_ORDINARY) -> DataSet:
         """Return a data set of at most `n` evenly spaced rows of those with an ordinary weight."""

@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.data.dataset import MANY_ROWS, DataSet
+from dgsr.data.dataset import MANY_ROWS, ROWS_OF_A_GROUP, DataSet
 
 #: Rows that are copied or computed at a time.
 BLOCK = 4_096
-# Fewest rows of a group in a sample: its scale, offset and a few other constants must leave some.
-_ROWS_OF_A_GROUP = 10
 
 
 class Rows(NamedTuple):
@@ -85,7 +83,7 @@ class Rows(NamedTuple):
         """Return about `n` rows, at least ten of each group that is drawn, as far as the groups have so many."""
         rows = self.at(np.arange(len(self.table)))
         groups = rows.table[:, column]
-        labels = rng.permutation(np.unique(groups))[: max(n // _ROWS_OF_A_GROUP, 1)]
+        labels = rng.permutation(np.unique(groups))[: max(n // ROWS_OF_A_GROUP, 1)]
         each = [rng.permutation(np.flatnonzero(groups == label)) for label in labels]
         chosen, weights = list[np.ndarray](), rows.weights.copy()
         while each:  # the smallest first, so that others have the rows that it lacks

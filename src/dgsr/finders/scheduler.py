@@ -51,7 +51,7 @@ class Scheduler:
             if search_in is not None:
                 self.finders += (FewerColumns(search_in, budget),)
         if len(problem.data.groups):
-            self.finders = tuple(_in_each_group(problem.data, self.finders))
+            self.finders = (self._forms, *_in_each_group(problem.data, self.finders))
         self.exact = ExactStages(problem, budget) if look_up and not self._has_constants else None
 
     def before_rounds(self, finder: Finder, is_exact: bool) -> Found | None:

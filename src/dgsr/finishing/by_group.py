@@ -82,25 +82,26 @@ def finish_by_group(
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
         tree = tree_of(FreeProgram(tokens, constants, np.ones(n, dtype=bool)), library)
         try:
-            whole = written(merge(_scaled(unscaled(tree, coordinates.scales), data, library), "leading"), library)
+            whole = _whole(unscaled(tree, coordinates.scales), data, library)
             found.append(_finished(whole, coordinates, data, library, grouping, finish_one, is_over))
         except (ValueError, ArithmeticError, OutOfTime):
             continue
     return found
 
 
-def _scaled(tree: Tree, data: DataSet, library: Library) -> Tree:
-    """Return a tree with a scale and an offset, fitted to all rows together."""
+def _whole(tree: Tree, data: DataSet, library: Library) -> list[FreeProgram]:
+    """Return a tree with a scale and with or without an offset, fitted to all rows together, as programs."""
     formula = Expression.from_tree(tree, library)
     fit = fit_constants(
         Population.from_expressions([formula]), data._replace(groups=data.groups[:0]), n_iterations=0
     )
-    slope, intercept = float(fit.slope[0]) or 1.0, float(fit.intercept[0])
-    return ("add", intercept, ("mul", slope, tree))
+    scaled = ("mul", float(fit.slope[0]) or 1.0, tree)
+    trees = ("add", float(fit.intercept[0]), scaled), scaled
+    return [written(merge(each, "leading"), library) for each in trees]
 
 
 def _finished(
-    program: FreeProgram,
+    programs: Sequence[FreeProgram],
     coordinates: Coordinates,
     data: DataSet,
     library: Library,
@@ -108,11 +109,15 @@ def _finished(
     finish_one: Callable[[Population, DataSet, Library], Sequence[Expression]],
     is_over: Callable[[], bool],
 ) -> Expression:
-    """Return a whole formula with its constants shared and finished."""
-    parts, n_groups = groups_of(program), len(grouping.labels)
-    fits = GroupedProgram(library, *program[:2], parts, data, n_groups)
-    start = np.tile([[program.constants[part[0]]] for part in parts], (1, n_groups))
-    shared = _shortest(fits, start, _linear(program, parts, library), is_over)
+    """Return the best of some whole formulas with its constants shared and finished."""
+    n_groups, ways = len(grouping.labels), list[tuple[_Shared, FreeProgram, list[np.ndarray]]]()
+    for program in programs:
+        parts = groups_of(program)
+        fits = GroupedProgram(library, *program[:2], parts, data, n_groups)
+        start = np.array([program.constants[part[0]] for part in parts]).reshape(-1, 1).repeat(n_groups, axis=1)
+        shared = _shortest(fits, start, _linear(program, parts, library), is_over)
+        ways.append((shared, program, parts))
+    shared, program, parts = min(ways, key=lambda way: way[0].bits)
     part_of = np.full(len(program.constants), -1)
     for number, index in enumerate(np.flatnonzero(shared.is_own)):
         part_of[parts[index]] = number
@@ -170,7 +175,7 @@ def _described(fits: GroupedProgram, constants: np.ndarray, is_own: np.ndarray) 
     """Return constants (k, n_groups) with the bits of residuals of rows left out, and of their values."""
     apart, data = fits.directions(constants, is_own), fits.data
     loss = fits.nmse(fits.residuals(constants))
-    left_out = max(loss, fits.leave_one_out(constants, is_own, apart), data.rounding_nmse)
+    left_out = max(loss, fits.leave_one_out(constants, apart), data.rounding_nmse)
     if not np.isfinite(left_out):
         return _Shared(is_own, constants, np.inf)
     bits = float(data.bits_of_residuals(np.array(left_out))) + BITS_OF_CONSTANT * len(is_own)

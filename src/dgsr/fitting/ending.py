@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgsr.constants.by_group import assessed
+from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.data import Prepared
 from dgsr.data.dataset import MANY_ROWS, DataSet
@@ -62,22 +63,23 @@ def front_and_choice(
     measured: DataSet,
     budget: Budget,
     is_last: bool,
-    further: Sequence[Expression] = (),
+    of_all: BegunSearch | None = None,
 ) -> tuple[ParetoFront, Candidate] | None:
     """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
 
     Formulas that are not finished when the time is over, or after Ctrl-C, remain as the search wrote them.
     The `rows` are weighted for the loss, and `measured`, on which constants are fitted, has the weights of
-    the measurements alone. If the pass is not the last one, some of the seconds are left to the others. The
-    `further` formulas, of another search, are finished.
+    the measurements alone. If the pass is not the last one, some of the seconds are left to the others. A
+    search by group follows one of a law of all rows, `of_all`, whose formulas compete.
     """
     begin_phase("finishing")
     share, nmse = 1.0 if is_last else _SHARE_BETWEEN, None
     is_over = budget.finishing(share, is_last)
     is_late = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
-    finish_all = _finished_by_group if len(rows.search.groups) else _finished
-    begun.formulas[:] = finish_all(begun, rules, rows, is_late)
-    formulas = [*further, *begun.formulas]
+    if of_all is None:
+        formulas = begun.formulas[:] = _finished(begun, rules, rows, is_late)
+    else:
+        formulas = [*of_all.formulas, *_finished_by_group(begun, of_all, rules, rows, is_late)]
     if formulas and len(rows.data.y) > MANY_ROWS:
         formulas, nmse = promising(formulas, rows.fitted, rows.data, rules.constraints.units, is_over)
     front = ParetoFront.from_expressions(
@@ -146,9 +148,16 @@ def _finished(
 
 
 def _finished_by_group(
-    begun: BegunSearch, rules: SelectionSettings, rows: Prepared, is_over: Callable[[], bool]
+    begun: BegunSearch,
+    of_all: BegunSearch,
+    rules: SelectionSettings,
+    rows: Prepared,
+    is_over: Callable[[], bool],
 ) -> list[Expression]:
-    """Return the formulas of a search by group, finished, in the user's units."""
+    """Return the formulas of a search by group, finished, in the user's units.
+
+    The programs of the search for a law of all rows may describe the groups better, too.
+    """
     assert rules.grouping is not None
     limits, library = rules.constraints.limits, rules.library
     nesting = Nesting.of(limits, library) if limits else None
@@ -158,10 +167,10 @@ def _finished_by_group(
         scales = np.ones(len(data.columns))
         return finish(program, scales, data, wider, rules.tolerance, required, nesting, None, is_over)
 
-    archive, data = begun.search.archive, rows.fitted
-    found = archive.population()
-    scored = Scored(found, archive.nmse[archive.front()])
-    found = found[by_total_bits(scored, archive, begun.search.data)]
+    data, searched = rows.fitted, begun.search.data
+    found = Population.concatenate([begun.search.archive.population(), of_all.search.archive.population()])
+    scored = Scored(found, fit_constants(found, searched, n_iterations=0).nmse)
+    found = found[by_total_bits(scored, begun.search.archive, searched)]
     data = data._replace(columns=rows.coordinates.from_origins(data.columns))
     return finish_by_group(found, rows.coordinates, data, library, rules.grouping, finish_one, is_over)
 

@@ -67,9 +67,9 @@ _ENDS = (0.4, 0.65)
 # them.
 _ENDS_OF_BOTH = (0.3, 0.5)
 
-# Shares of the budget at which the search for a law of all rows ends, and the one by group after it. The rest
-# of the seconds is for deciding which constants are shared.
-_ENDS_BY_GROUP = (0.25, 0.8)
+# Shares of the budget at which the search for a law of all rows ends, and the one or two by group after it. The
+# rest of the seconds is for deciding which constants are shared.
+_ENDS_BY_GROUP = (0.2, 0.5, 0.8)
 
 
 class Pass(NamedTuple):
@@ -96,16 +96,23 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
     return [Pass(first, 0.4, False), Pass(loss, 0.7, True), Pass(loss, 1.0, True)]
 
 
-def passes_by_group(loss: str | Loss) -> list[Pass]:
-    """Return the searches of a fit with groups: one for a law of all rows, then one by group.
+def passes_by_group(loss: str | Loss, y: np.ndarray) -> list[Pass]:
+    """Return the searches of a fit with groups: one for a law of all rows, the others by group.
 
-    ``"auto"`` means squares. ValueError for a loss whose weights depend on the formula.
+    ``"auto"`` means squares, and relative errors after them where errors may grow with the targets. ValueError
+    for a loss whose weights depend on the formula.
     """
     if loss not in ("auto", "squared", "relative"):
         raise ValueError(f"loss={loss!r} cannot be used with groups; choose 'squared' or 'relative'.")
-    name = "relative" if loss == "relative" else "squared"
-    pooled, by_group = _ENDS_BY_GROUP
-    return [Pass(name, pooled, False), Pass(name, by_group, False, True)]
+    first = "relative" if loss == "relative" else "squared"
+    *ends, last = _ENDS_BY_GROUP
+    if loss == "auto" and may_be_heteroscedastic(y):
+        return [
+            Pass("squared", ends[0], False),
+            Pass("squared", ends[1], False, True),
+            Pass("relative", last, False, True),
+        ]
+    return [Pass(first, ends[0], False), Pass(first, last, False, True)]
 
 
 def passes_without_outliers(spent: float) -> list[Pass]:

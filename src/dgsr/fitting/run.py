@@ -116,7 +116,7 @@ class FitDriver:
                     self._run(step, rows, callback)
                     if self.stop_reason not in _SPENT:
                         break
-                if steps[number + 1 :] and steps[number + 1].loss == "relative" and self._loss == "auto":
+                if steps[number + 1 :] and steps[number + 1].loss == "relative" and not steps[-1].by_group:
                     self._watch.suspect(self.search)
                 if self.stop_reason == _OUTLIERS:
                     steps = [*steps[: number + 1], *passes_without_outliers(self.budget.share)]
@@ -128,10 +128,9 @@ class FitDriver:
 
     def _passes_planned(self) -> list[Pass]:
         """Return the passes of the fit, as far as they are known before the first one."""
-        if self._rules.grouping is not None:
-            return passes_by_group(self._loss)
         parts = self.prepared.data, self.prepared.held_out
-        return passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
+        y = np.concatenate([rows.y for rows in parts if rows is not None])
+        return passes(self._loss, y) if self._rules.grouping is None else passes_by_group(self._loss, y)
 
     def _next(self, steps: list[Pass], number: int) -> tuple[list[Pass], int | None]:
         """Return the passes with the next one settled, and the number of the pass whose search it continues.
@@ -292,7 +291,7 @@ class FitDriver:
         n_interrupts = self.budget.interrupts.n
         is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
-        of_all = self._passes[0].formulas if step.by_group else ()
+        of_all = self._passes[0] if step.by_group else None
         found = front_and_choice(
             self._begun, self._rules, step.loss, rows, self.prepared.fitted, self.budget, is_last, of_all
         )
@@ -311,7 +310,8 @@ class FitDriver:
         best = np.inf if self.outcome is None else self.outcome.bits
         # For the same formula, the pass without outliers has the better standard errors of constants.
         is_better = bits <= best if step.loss == WITHOUT_OUTLIERS else bits < best
-        is_refined = step.by_group or (step.goes_on and self._watch.inliers is None)
+        is_first_by_group = step.by_group and len(self._passes) == 2
+        is_refined = is_first_by_group or (step.goes_on and self._watch.inliers is None)
         if self.outcome is None or is_refined or is_better:
             loss = step.loss if self._loss == "auto" else self._loss
             self.outcome = Outcome(front, chosen, loss, rows, bits)
