@@ -71,6 +71,13 @@ def fit(
         str | None,
         DATA(help="Column with the weights of the rows; whole numbers without a point are counts."),
     ] = None,
+    groups: Annotated[
+        str | None,
+        DATA(
+            help="Column with the labels of groups, such as subjects. The formula has one form, and a constant "
+            "a value for each group where that describes the data more shortly."
+        ),
+    ] = None,
     decimal: DecimalMark = None,
     thousands: ThousandsMark = None,
     library: Annotated[
@@ -190,7 +197,7 @@ def fit(
     with sigterm_interrupts() as signals:
         with input_errors(signals=signals), warnings_as_notes(), progress(quiet, _search_line) as show:
             check_files({"the table": data}, {"--save": save, "--report": report, "--checkpoint": checkpoint})
-            table = read_table(data, target, columns or None, weights, decimal, thousands)
+            table = read_table(data, target, columns or None, weights, decimal, thousands, groups)
             target = table.target
             for note in table.notes:
                 print_note(note)
@@ -211,6 +218,7 @@ def fit(
             settings |= {"max_evaluations": max_evaluations, "max_time": max_time, "selection": selection}
             settings |= {"random_state": random_state, "initial_formulas": initial_formula or None}
             settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint}
+            settings |= {"groups": None if table.groups is None else table.groups.name}
             regressor = DGSRRegressor(callback=show, **settings)
             regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)
@@ -350,6 +358,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
             }
             for candidate in front
         ],
+        **_groups_of(regressor),
         "rivals": front.rivals(front.index_of(regressor.expression_)),
         "n_evaluations": int(regressor.n_evaluations_),
         "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
@@ -358,6 +367,17 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
     }
+
+
+def _groups_of(regressor: DGSRRegressor) -> dict[str, Any]:
+    """Return the constants by group of the chosen formula, None where it has none; nothing without groups."""
+    if regressor.groups_ is None:
+        return {}
+    table = regressor.constants_by_group_
+    own = {
+        str(label): {name: _finite(value) for name, value in row.items()} for label, row in table.iterrows()
+    }
+    return {"constants_by_group": own if len(table.columns) else None}
 
 
 def _test_line(test: dict[str, Any]) -> str:
@@ -413,6 +433,8 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
     print_line(f"{result['target']} = {with_short_names(regressor.expression_).text}")
     if result["constants"]:
         print_line(f"constants, with standard errors: {result['constants']}")
+    if own := result.get("constants_by_group"):
+        print_table([{regressor.constants_by_group_.index.name: label, **row} for label, row in own.items()])
     for form in result["common_forms"]:
         print_line(f"in {names.get(form['column'], form['column'])} it has a form known as: {form['name']}")
     if rivals := [f"formula {i}, {rows[i]['formula']}" for i in result["rivals"]]:

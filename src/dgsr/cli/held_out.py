@@ -41,7 +41,8 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
 
 def _rows(table: Table, chosen: np.ndarray) -> Table:
     weights, lines = (None if each is None else each[chosen] for each in (table.weights, table.lines))
-    return table._replace(X=table.X[chosen], y=table.y[chosen], weights=weights, lines=lines)
+    groups = None if table.groups is None else table.groups[chosen]
+    return table._replace(X=table.X[chosen], y=table.y[chosen], weights=weights, lines=lines, groups=groups)
 
 
 def score_of(predicted: np.ndarray, rows: Table) -> dict[str, Any]:

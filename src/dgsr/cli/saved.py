@@ -56,22 +56,27 @@ def predict(
 
     With --out the table is written with them instead, its other cells as they are.
     """
-    import pandas
-
-    from dgsr.cli.tabular import read_columns
+    from dgsr.cli.tabular import read_columns, with_groups
     from dgsr.files.writing import write_atomically
 
     with input_errors():
         check_files({"the table": data, "the fit": fit}, {"--out": out})
         regressor = _loaded(fit)
         chosen = None if index is None else _candidate(index, regressor.pareto_front_)
-        X, notes, with_column = read_columns(data, regressor.expression_.feature_names, decimal, thousands)
+        names, column = [*regressor.expression_.feature_names], regressor.group_column_
+        groups = None if column is None else names.pop(column)
+        X, labels, notes, with_column = read_columns(data, names, decimal, thousands, groups)
         for note in notes:
             print_note(note)
         is_whole = np.isfinite(X).all(axis=1)
         values = np.full(len(X), np.nan)
         if is_whole.any():
-            rows = pandas.DataFrame(X[is_whole], columns=getattr(regressor, "feature_names_in_", None))
+            if labels is not None:  # a fit in Python may have had labels that are numbers
+                known = {str(label): label for label in regressor.groups_ or ()}
+                labels = labels[is_whole].map(lambda text: known.get(text, text))
+            rows = with_groups(X[is_whole], names, labels)[[*regressor.expression_.feature_names]]
+            if not hasattr(regressor, "feature_names_in_"):
+                rows.columns = range(len(rows.columns))
             values[is_whole] = regressor.predict(rows, index=chosen)
         if not is_whole.all():
             print_note(f"{np.sum(~is_whole):,} of {len(X):,} rows have a missing cell and no value.")

@@ -34,13 +34,20 @@ class Table(NamedTuple):
     weights: np.ndarray | None = None  # (n_samples,) int64 if all consist of digits, otherwise float64
     lines: np.ndarray | None = None  # (n_samples,): the lines of the file on which the rows end
     units: Mapping[str, str] = {}  # those in a row below the names or behind them, of inputs and target
+    groups: pandas.Series | None = None  # the labels of groups, texts, with the name of their column
 
     @property
     def inputs(self) -> pandas.DataFrame:
-        """The inputs with their names, as a DataFrame for the estimator."""
-        import pandas
+        """The inputs with their names, the groups last, as a DataFrame for the estimator."""
+        return with_groups(self.X, self.feature_names, self.groups)
 
-        return pandas.DataFrame(self.X, columns=list(self.feature_names))
+
+def with_groups(X: np.ndarray, names: Sequence[str], groups: pandas.Series | None) -> pandas.DataFrame:
+    """Return columns (n_rows, n_columns) with their names as a DataFrame, and a column of groups last."""
+    import pandas
+
+    table = pandas.DataFrame(X, columns=list(names))
+    return table if groups is None else table.assign(**{str(groups.name): groups.to_numpy()})
 
 
 def read_table(
@@ -50,6 +57,7 @@ def read_table(
     weights: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    groups: str | None = None,
 ) -> Table:
     """Read a CSV file with a line that names the columns.
 
@@ -71,6 +79,8 @@ def read_table(
     decimal, thousands : str, optional
         Decimal mark, and mark between thousands, ``"space"`` or ``"none"``; by default they follow from the
         table.
+    groups : str, optional
+        Column of the labels of groups, which are texts.
 
     Raises
     ------
@@ -83,15 +93,23 @@ def read_table(
     columns = None if columns is None else [*map(one_line, columns)]
     if weights == target:
         raise TableError(f"{quoted(target)} is the target and the weights; choose one of them.")
+    groups = None if groups is None else one_line(groups)
+    if groups is not None and groups in (target, weights):
+        raise TableError(f"{quoted(groups)} is the groups and the target or the weights; choose one of them.")
     others = [name for name in (target, weights) if name is not None]
-    if double := next((name for name in columns or () if name in others), None):
-        raise TableError(f"{quoted(double)} is an input and the target or the weights; choose one of them.")
+    if double := next((name for name in columns or () if name in (*others, groups)), None):
+        raise TableError(
+            f"{quoted(double)} is an input and the target, the weights or the groups; choose one of them."
+        )
     if double := next((name for name, n in Counter(columns or ()).items() if n > 1), None):
         raise TableError(f"{quoted(double)} is given as an input more than once; give every input once.")
-    cells = read_cells(read_sheet(path, [*(columns or ()), *others]), decimal, thousands)
-    columns = _inputs(cells, others) if columns is None else columns
+    apart = [*others, *([] if groups is None else [groups])]
+    cells = read_cells(read_sheet(path, [*(columns or ()), *apart]), decimal, thousands)
+    columns = _inputs(cells, others, groups) if columns is None else columns
     rows = cells.columns([*columns, *others])
     is_missing = rows.isna().any(axis=1)
+    if groups is not None:
+        is_missing |= cells.is_missing[groups]
     why = ""
     if n_missing := is_missing.sum():
         are = counted(n_missing, "row with a missing cell", "rows with a missing cell")
@@ -116,20 +134,25 @@ def read_table(
         None if weights is None else values[:, n + 1].astype(np.int64 if are_counts else np.float64),
         rows.index.to_numpy(),
         _units(cells, [*columns, target]),
+        None if groups is None else cells.text.loc[rows.index, groups].str.strip(),
     )
 
 
 def read_columns(
-    path: Path | str, columns: Sequence[str], decimal: str | None = None, thousands: str | None = None
-) -> tuple[np.ndarray, list[str], Callable[[str, np.ndarray], str]]:
+    path: Path | str,
+    columns: Sequence[str],
+    decimal: str | None = None,
+    thousands: str | None = None,
+    groups: str | None = None,
+) -> tuple[np.ndarray, pandas.Series | None, list[str], Callable[[str, np.ndarray], str]]:
     """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing, and the notes.
 
-    Rows without any value are rows, too. The function that is returned as well takes the name and the values
-    of a further column, and returns the text of the file with this column; values that are NaN are empty
-    cells.
+    The labels of the column of groups are returned, too, None without one. Rows without any value are rows,
+    too. The function that is returned as well takes the name and the values of a further column, and returns
+    the text of the file with this column; values that are NaN are empty cells.
     """
     columns = [*map(one_line, columns)]
-    sheet = read_sheet(path, columns, keeps_empty=True)
+    sheet = read_sheet(path, [*columns, *([] if groups is None else [groups])], keeps_empty=True)
     cells = read_cells(sheet, decimal, thousands)
     numbers, mark = cells.columns(columns), cells.marks_of(columns)[0].decimal
 
@@ -138,7 +161,8 @@ def read_columns(
         known = {line: text for line, text in texts.items() if text != "nan"}
         return sheet.with_column(fresh(name, sheet.text.columns), known)
 
-    return numbers.to_numpy(), cells.notes, with_column
+    labels = None if groups is None else cells.text[groups].str.strip()
+    return numbers.to_numpy(), labels, cells.notes, with_column
 
 
 def _units(cells: Cells, names: Sequence[str]) -> dict[str, str]:
@@ -147,11 +171,14 @@ def _units(cells: Cells, names: Sequence[str]) -> dict[str, str]:
     return {name: unit_of(unit) for name, unit in found.items() if unit is not None}
 
 
-def _inputs(cells: Cells, others: Sequence[str]) -> list[str]:
-    """Return the names of the inputs: all columns except `others` and those that a note says are left out."""
+def _inputs(cells: Cells, others: Sequence[str], groups: str | None) -> list[str]:
+    """Return the names of the inputs: all columns except `others` and those that a note says are left out.
+
+    The column of groups is none of them.
+    """
     from dgsr.data import is_index, numbers_the_rows
 
-    names = cells.text.columns.drop(list(others)).tolist()
+    names = [name for name in cells.text.columns if name not in (*others, groups)]
     numbers = next(iter(cells.readings.values()))
     has_number = cells.has_number.any()
     if "" in names:

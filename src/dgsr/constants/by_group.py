@@ -36,13 +36,15 @@ _PRECISION = 1e-7
 class BlockDirections(NamedTuple):
     """The directions in which the constants of a program change its weighted values, group by group."""
 
-    own: list[tuple[np.ndarray, np.ndarray, Directions]]  # rows of each group, number of the group, directions
+    own: list[
+        tuple[np.ndarray, np.ndarray, Directions]
+    ]  # rows of each group, number of the group, directions
     shared: Directions  # of the shared constants, with the constants of the groups projected out
     slopes: np.ndarray  # (n_rows, n_shared): derivatives by the shared constants, weighted
 
     @classmethod
     def of(cls, slopes: np.ndarray, is_own: np.ndarray, groups: np.ndarray) -> BlockDirections:
-        """Decompose weighted derivatives (n_rows, k), of which some are by constants with a value for each group."""
+        """Decompose weighted derivatives (n_rows, k) by constants, of which some are by group, (k,) bool."""
         own, shared = [], slopes[:, ~is_own].copy()
         for group in np.unique(groups):
             rows = np.flatnonzero(groups == group)
@@ -63,12 +65,14 @@ class BlockDirections(NamedTuple):
         """
         shared = self.shared.inverse @ self.shared.inverse.T
         found = np.zeros((n_groups, len(is_own), len(is_own)))
-        found[:, *np.ix_(~is_own, ~is_own)] = shared
+        of_own, of_shared = np.flatnonzero(is_own), np.flatnonzero(~is_own)
+        found[:, of_shared[:, None], of_shared] = shared
         for rows, group, apart in self.own:
             along = apart.inverse @ (apart.rows.T @ self.slopes[rows])  # (n_own, n_shared)
-            found[group][np.ix_(is_own, ~is_own)] = -along @ shared
-            found[group][np.ix_(~is_own, is_own)] = -shared @ along.T
-            found[group][np.ix_(is_own, is_own)] = apart.inverse @ apart.inverse.T + along @ shared @ along.T
+            own = apart.inverse @ apart.inverse.T + along @ shared @ along.T
+            found[group, of_own[:, None], of_own] = own
+            found[group, of_own[:, None], of_shared] = -along @ shared
+            found[group, of_shared[:, None], of_own] = -shared @ along.T
         return found
 
 
@@ -82,7 +86,7 @@ class GroupedProgram:
     constants : ndarray of shape (n_constants,)
         Values of those that are in no part.
     parts : sequence of ndarray
-        Indices of the constants that are equal to each other, for each of the k different ones that are fitted.
+        Indices of the constants that are equal to each other, for each of the k constants that are fitted.
     data : DataSet
         Its `groups` are numbers from 0 to n_groups - 1.
     n_groups : int
@@ -131,7 +135,7 @@ class GroupedProgram:
         return self._values(constants[None][:, :, self.data.groups])[0]
 
     def slopes(self, constants: np.ndarray) -> np.ndarray:
-        """Return weighted derivatives by constants (k, n_groups), (n_rows, k); 0 where they are not finite."""
+        """Return weighted derivatives by constants (k, n_groups), (n_rows, k), 0 where one is not finite."""
         at, k = constants[:, self.data.groups], len(constants)
         steps = np.where(at == 0.0, STEP, STEP * np.abs(at))
         moved = np.tile(at, (2 * k, 1, 1))
@@ -203,7 +207,9 @@ class GroupedProgram:
         Laird and Ware, "Random-effects models for longitudinal data", 1982 (the marginal likelihood).
         """
         own = constants[is_own]
-        blocks = _normal_equations(self.slopes(constants), self.data.y, is_own, self.data.groups, self.n_groups).own
+        blocks = _normal_equations(
+            self.slopes(constants), self.data.y, is_own, self.data.groups, self.n_groups
+        ).own
         spread = own[:, self.has_rows].std(axis=1) / max(noise, np.finfo(np.float64).tiny)
         with np.errstate(all="ignore"):
             logarithms = np.linalg.slogdet(np.eye(len(own)) + spread[:, None] * blocks * spread)[1]

@@ -15,9 +15,10 @@ CONSTANT_SHARE = 1e-16
 
 @allocation_free
 def scale_by_group(point, data):
-    """Fit slope and intercept of every group; write them and the residuals into `point`, and centre its values.
+    """Fit slope and intercept of every group, and write them and the residuals into `point`.
 
-    Return the weighted sum of squared residuals. `scale[0]` becomes 0 if all slopes are 0, and else 1.
+    The values of `point` are centred. Return the weighted sum of squared residuals. `scale[0]` becomes 0 if
+    all slopes are 0, and else 1.
     """
     values, residuals, y, w, groups = point.values, point.residuals, data.y, data.weights, data.groups
     totals, means, squares, slopes, _, _ = point.by_group
@@ -50,9 +51,9 @@ def scale_by_group(point, data):
 
 @allocation_free
 def project_by_group(derivatives, point, data):
-    """Replace the derivatives of f by one constant by those of the fit, with slopes and intercepts projected out.
+    """Replace the derivatives of f by a constant by those of the fit, whose slopes and intercepts change, too.
 
-    Return the weighted sum of their squares before the slopes were projected out.
+    Return the weighted sum of squares of those at fixed slopes.
     """
     values, w, groups = point.values, data.weights, data.groups
     totals, _, squares, slopes, means, shares = point.by_group

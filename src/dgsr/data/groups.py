@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.data.checks import first_of
+
 #: What `new_groups` in the `config` of a fit may be.
 NEW_GROUPS = ("mean", "raise")
 
@@ -24,13 +26,13 @@ def column_of(groups: str | int, X: Any) -> int:
 
 
 def labels_of(values: Any, name: str) -> tuple[Hashable, ...]:
-    """Return the different labels of groups, sorted; ValueError if one is missing or there is a single one."""
+    """Return the different labels of groups, sorted; ValueError if one is missing, or there is only one."""
     found = np.asarray(values, dtype=object).ravel()
     missing = np.flatnonzero([label is None or label != label for label in found])
     if len(missing):
         raise ValueError(
-            f"{name} has no label in {len(missing)} of {len(found)} rows (counted from 0: {missing[0]}, ...). "
-            "Leave these rows out, or give them a label."
+            f"{name} has no label in {len(missing)} of {len(found)} rows (counted from 0: "
+            f"{first_of(missing)}). Leave these rows out, or give them a label."
         )
     labels = {*found.tolist()}
     if len(labels) < 2:
@@ -42,9 +44,11 @@ def labels_of(values: Any, name: str) -> tuple[Hashable, ...]:
 
 
 def numbers_of(values: Any, labels: Sequence[Hashable]) -> np.ndarray:
-    """Return the numbers of groups by their labels, (n_rows,) float64, -1 for one that is not among `labels`."""
+    """Return the numbers of groups by their labels, (n_rows,) float64, -1 for one that is not in `labels`."""
     known = {label: number for number, label in enumerate(labels)}
-    return np.array([known.get(one, -1) for one in np.asarray(values, dtype=object).ravel().tolist()], dtype=np.float64)
+    return np.array(
+        [known.get(one, -1) for one in np.asarray(values, dtype=object).ravel().tolist()], dtype=np.float64
+    )
 
 
 def values_of(X: Any, column: int) -> Any:
@@ -66,4 +70,3 @@ def with_numbers(X: Any, column: int, numbers: np.ndarray) -> Any:
     X = np.array(X, dtype=object)
     X[:, column] = numbers
     return X
-

@@ -78,9 +78,8 @@ class Rows(NamedTuple):
         rising = np.argsort(chosen)
         return self.at(chosen[rising])._replace(weights=weights[rising])
 
-
     def _of_groups(self, n: int, rng: np.random.Generator, column: int) -> Rows:
-        """Return about `n` rows, at least ten of each group that is drawn, as far as the groups have so many."""
+        """Return about `n` rows of random groups, at least ten of each that has so many."""
         rows = self.at(np.arange(len(self.table)))
         groups = rows.table[:, column]
         labels = rng.permutation(np.unique(groups))[: max(n // ROWS_OF_A_GROUP, 1)]

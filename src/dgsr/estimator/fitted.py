@@ -19,8 +19,8 @@ from dgsr.data import check_finite, check_numbers, first_of
 from dgsr.data.groups import numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.programs.library import Library
 from dgsr.expressions.formulas.grouped import GroupedExpression
+from dgsr.expressions.programs.library import Library
 from dgsr.pareto import SELECTIONS, ParetoFront
 from dgsr.reporting.warning import warn_caller
 
@@ -154,7 +154,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         A warning says which groups were not in the fit, if ``config["new_groups"]`` does not raise an error.
         """
         labels, column = getattr(self, "groups_", None), getattr(self, "group_column_", None)
-        if labels is None:
+        if labels is None or column is None:
             return X, None
         is_apart = column == self.n_features_in_
         given = groups if is_apart else values_of(X, column)
@@ -163,7 +163,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         if len(new):
             found = "groups are missing"
             if given is not None:
-                other = first_of([repr(one) for one in dict.fromkeys(np.asarray(given, dtype=object)[new].tolist())])
+                other = first_of(
+                    [repr(one) for one in dict.fromkeys(np.asarray(given, dtype=object)[new].tolist())]
+                )
                 found = f"{len(new)} rows are of groups that were not in the fit, {other}"
             if ((self.config or {}).get("new_groups", "mean")) == "raise":
                 raise ValueError(f"{found}; config={{'new_groups': 'mean'}} predicts them by mean constants.")
@@ -292,6 +294,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             X, y, weights, indices = self._rows
             outliers = np.flatnonzero(np.isin(indices, self.outliers_))
             options = {"sample_weight": weights, "outliers": outliers, **options}
+        else:
+            X, _ = self._with_group_numbers(X, None)
+        if options.get("test") is not None:
+            options["test"] = self._with_group_numbers(options["test"][0], None)[0], *options["test"][1:]
         with warnings.catch_warnings():
             # The stored rows of the fit have no names of columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names")

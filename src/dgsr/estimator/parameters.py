@@ -149,7 +149,7 @@ def grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    return value is default or (isinstance(value, int | float) and value == default)
+    return value is default or (isinstance(value, int | float | str) and value == default)
 
 
 def _settings(name: str, given: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:

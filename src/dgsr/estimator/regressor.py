@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-
-from dgsr.constants.scaling import check_can_scale
 from sklearn.utils.validation import check_consistent_length
 
+from dgsr.constants.scaling import check_can_scale
 from dgsr.data import check_spread, checked, data_warnings, first_of
 from dgsr.data.groups import column_of, labels_of, numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
@@ -107,9 +106,9 @@ class DGSRRegressor(FittedRegressor):
         Units by which formulas must be consistent: `dgsr.Units`, or a dict of the columns' units, such as
         ``{"m": "kg", "v": "m/s"}``.
     groups : str or int, default=None
-        Name or number of a column of `X` with the labels of groups, such as subjects or materials, which may be
-        texts. The law has one form, and each of its constants a value for all groups or one for each,
-        whichever describes the data more shortly.
+        Name or number of a column of `X` with the labels of groups, such as subjects, which may be texts. The
+        law has one form, and each constant one value or a value for each group, whichever describes the data
+        more shortly.
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
         be chosen. A name that is no column is a constant to fit.
@@ -338,7 +337,9 @@ class DGSRRegressor(FittedRegressor):
         names = self._feature_names()
         settings = flat(self.get_params(deep=False))
         library = library_over(settings["library"], X.shape[1])
-        grouping = None if self.groups_ is None else Grouping(self.group_column_, self.groups_)
+        grouping = None
+        if self.groups_ is not None and self.group_column_ is not None:
+            grouping = Grouping(self.group_column_, self.groups_)
         self.library_, constraints = demanded(settings, library, names, self.group_column_)
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
@@ -419,18 +420,20 @@ class DGSRRegressor(FittedRegressor):
         self.stop_reason_ = "interrupted" if searches.budget.interrupts.n else searches.stop_reason
 
     def _with_groups(self, X: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
-        """Return X with numbers in its column of groups, and the numbers of groups that are given apart from it.
+        """Return X with numbers in its column of groups, and the numbers of groups that are apart from X.
 
         Sets the attributes `groups_` and `group_column_`.
         """
         self.groups_ = self.group_column_ = None
-        if self.groups is None and groups is None:
-            return X, None
-        if self.groups is not None and groups is not None:
-            raise ValueError(f"groups={self.groups!r} is set and fit has groups, too; leave out one of them.")
         if groups is not None:
+            if self.groups is not None:
+                raise ValueError(
+                    f"groups={self.groups!r} and the groups of fit are both given; leave out one."
+                )
             self.groups_, self.group_column_ = labels_of(groups, "groups"), np.shape(X)[1]
             return X, numbers_of(groups, self.groups_)
+        if self.groups is None:
+            return X, None
         self.group_column_ = column_of(self.groups, X)
         values = values_of(X, self.group_column_)
         self.groups_ = labels_of(values, f"Column {self.groups!r} of X")

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.constants.by_group import UncertaintyByGroup
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.estimator.parameters import flat, grouped
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import ByGroup, GroupedExpression
 from dgsr.expressions.programs.library import Library
 from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
 from dgsr.files.version import __version__
@@ -24,14 +26,16 @@ from dgsr.files.writing import write_atomically
 from dgsr.pareto import Candidate, ParetoFront
 
 #: Number of the format, raised when older versions of dgsr cannot read it, or newer ones require more. Files
-#: have a digest from 2 on.
-FORMAT_VERSION = 2
+#: have a digest from 2 on, and fits with groups from 3 on; others are written in format 2.
+FORMAT_VERSION = 3
 
 _KIND = "dgsr.DGSRRegressor"
 _ATTRIBUTES = {
     **dict.fromkeys(("n_evaluations_", "n_examined_", "n_features_in_"), int),
     **dict.fromkeys(("stop_reason_", "generator_", "loss_"), str),
 }
+# What a file has of the constants by group of a formula.
+_BY_GROUP = ("part_of", "values", "bits", "covariances")
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
 _MAX_HEADER = 1 << 25
 # Largest numbers of tokens of a program and of variables that are read; no fit reaches them.
@@ -68,7 +72,8 @@ def save(regressor: Any, path: str | Path, targets: Sequence[str]) -> None:
     if several:
         header = {"parameters": parameters, "outputs": [of_one for of_one, _ in parts]}
         arrays = {f"{i}.{name}": own for i, (_, of_one) in enumerate(parts) for name, own in of_one.items()}
-    about = {"kind": _KIND, "format_version": FORMAT_VERSION, "dgsr_version": __version__}
+    version = 2 if regressor.groups_ is None else FORMAT_VERSION
+    about = {"kind": _KIND, "format_version": version, "dgsr_version": __version__}
     text = json.dumps(about | header, allow_nan=False)
     if len(text) > _MAX_HEADER:
         raise ValueError(
@@ -103,11 +108,24 @@ def _part(regressor: Any, target: str) -> tuple[dict[str, Any], dict[str, np.nda
             "n_left_off": front.n_left_off,
         },
     }
+    if regressor.groups_ is not None:
+        labels = [_plain(label) for label in regressor.groups_]
+        if not all(isinstance(label, str | int | float) for label in labels):
+            raise ValueError(
+                f"Labels of groups such as {labels[0]!r} cannot be saved; give texts or numbers."
+            )
+        header["groups"] = {"labels": labels, "column": regressor.group_column_}
     arrays = {
         "constants": np.concatenate([np.zeros(0), *(expression.constants for expression in expressions)]),
         "n_constants": np.array([len(expression.constants) for expression in expressions], dtype=np.int64),
         "losses": np.array([candidate.loss for candidate in front]),
     }
+    for i, expression in enumerate(expressions):
+        if isinstance(expression, GroupedExpression):
+            for name in _BY_GROUP:
+                arrays[f"{name}.{i}"] = (
+                    np.atleast_1d(getattr(expression.by_group, name)).astype(np.float64).ravel()
+                )
     if any(candidate.bits is not None for candidate in front):
         arrays["bits"] = np.array([candidate.description_length for candidate in front])
     if any(candidate.handicap != 1.0 for candidate in front):
@@ -137,7 +155,7 @@ def load(path: str | Path, estimator: type) -> Any:
         raise ValueError(f"{path} is not a saved estimator; give a file that DGSRRegressor.save wrote.")
     try:
         version = _entry(header, "format_version", int)
-        if version == FORMAT_VERSION and not has_digest:
+        if 2 <= version <= FORMAT_VERSION and not has_digest:
             raise ValueError("it has lost its digest")
         if version <= FORMAT_VERSION:
             if "outputs" in header:
@@ -163,7 +181,7 @@ def _rebuilt_outputs(estimator: type, header: dict[str, Any], arrays: dict[str, 
     if len(outputs) < 2 or any(of_one != columns[0] for of_one in columns):
         raise ValueError(f"it has {len(outputs)} targets, of the columns {columns}")
     regressor._take_outputs(outputs)
-    for name in ("n_features_in_", "feature_names_in_"):
+    for name in ("n_features_in_", "feature_names_in_", "groups_", "group_column_"):
         if hasattr(outputs[0], name):
             setattr(regressor, name, getattr(outputs[0], name))
     regressor.target_name_ = [one.target_name_ for one in outputs]
@@ -179,8 +197,13 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     attributes = {"loss_": "squared", "n_examined_": examined, **attributes}
     for name, kind in _ATTRIBUTES.items():
         setattr(regressor, name, _entry(attributes, name, kind))
-    regressor.library_ = _library(_entry(header, "library", dict), regressor.n_features_in_)
-    candidates = _candidates(header, arrays, regressor.n_features_in_)
+    n_columns = regressor.n_features_in_
+    regressor.groups_ = regressor.group_column_ = None
+    if "groups" in header:
+        regressor.groups_, regressor.group_column_ = _groups(header["groups"])
+        n_columns = max(n_columns, regressor.group_column_ + 1)
+    regressor.library_ = _library(_entry(header, "library", dict), n_columns)
+    candidates = _candidates(header, arrays, n_columns, regressor.groups_, regressor.group_column_)
     held_out = _floats(arrays, "held_out", len(candidates)) if "held_out" in arrays else None
     judged = _entry(header, "judged", dict)
     n_samples, tolerance = (float(_number(judged, name)) for name in ("n_samples", "tolerance"))
@@ -211,7 +234,44 @@ def _with_parameters(estimator: type, given: dict[str, Any]) -> Any:
     return regressor
 
 
-def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int) -> list[Candidate]:
+def _groups(entry: Any) -> tuple[tuple[str | int | float, ...], int]:
+    """Return the labels of groups and the column that has their numbers."""
+    labels, column = _entry(entry, "labels", list), _entry(entry, "column", int)
+    if not all(type(label) in (str, int, float) for label in labels) or len({*labels}) != len(labels):
+        raise ValueError("its labels of groups are no different texts or numbers")
+    if not 0 <= column < _MAX_VARIABLES:
+        raise ValueError(f"the column of groups is {column}")
+    return tuple(labels), column
+
+
+def _with_groups(
+    expression: Expression, arrays: dict[str, np.ndarray], i: int, labels: tuple, column: int
+) -> Expression:
+    """Return candidate number `i` with its constants by group, if it has some."""
+    if f"part_of.{i}" not in arrays:
+        return expression
+    part_of = _floats(arrays, f"part_of.{i}", len(expression.constants)).astype(np.int64)
+    q, n = int(part_of.max(initial=-1)) + 1, len(labels)
+    if q < 1 or part_of.min() < -1 or len({*part_of[part_of >= 0].tolist()}) != q:
+        raise ValueError("the constants by group are not numbered")
+    by_group = ByGroup.of_values(column, labels, part_of, _floats(arrays, f"values.{i}", q * n).reshape(q, n))
+    covariances = _floats(arrays, f"covariances.{i}", by_group.covariances.size)
+    by_group = by_group._replace(
+        covariances=covariances.reshape(by_group.covariances.shape),
+        bits=float(_floats(arrays, f"bits.{i}", 1)[0]),
+    )
+    return GroupedExpression(
+        expression.library, expression.tokens, expression.constants, by_group, expression.feature_names
+    )
+
+
+def _candidates(
+    header: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    n_features: int,
+    labels: tuple | None,
+    group_column: int | None,
+) -> list[Candidate]:
     programs, names = _entry(header, "programs", list), _entry(header, "names", list)
     if not len(programs) == len(names) > 0:
         raise ValueError(f"it has {len(programs)} programs and {len(names)} lists of names")
@@ -237,7 +297,7 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     units = header.get("units", [[]] * n)  # units of constants; earlier versions had none
     if not isinstance(units, list) or len(units) != n:
         raise ValueError(f"it has {n} programs and no units for each")
-    candidates = []
+    candidates = list[Candidate]()
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)
     columns = programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), bits
@@ -245,6 +305,10 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
         expression = Expression(library, _tokens(program, library), own, of_one)
         if len(expression.constants) != len(own):
             raise ValueError("a program has other constants than the file")
+        if labels is not None and group_column is not None:
+            expression = _with_groups(expression, arrays, len(candidates), labels, group_column)
+            if isinstance(expression, GroupedExpression) and uncertainty is not None:
+                uncertainty = UncertaintyByGroup(*uncertainty)
         texts = tuple(_names(texts, len(own))) if texts else ()
         candidates.append(Candidate(expression.complexity, loss, expression, uncertainty, texts, *judged))
     return candidates
@@ -263,7 +327,8 @@ def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Un
     errors = _floats(arrays, "standard_errors", int(counts.sum()))
     covariances = _floats(arrays, "covariances", int((counts**2).sum()))
     is_known = ~np.isnan(noise)
-    if not min(part.min(initial=0.0) for part in (noise[is_known], leave_one_out[is_known], errors)) >= 0.0:
+    given = errors[~np.isnan(errors)]  # those of constants by group are nan
+    if not min(part.min(initial=0.0) for part in (noise[is_known], leave_one_out[is_known], given)) >= 0.0:
         raise ValueError("uncertainties are negative or not numbers")
     of_constants = np.split(errors, np.cumsum(counts)[:-1])
     of_pairs = np.split(covariances, np.cumsum(counts**2)[:-1])

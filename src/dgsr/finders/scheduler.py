@@ -101,7 +101,7 @@ class Scheduler:
 
 
 def _in_each_group(data: DataSet, finders: Sequence[Finder]) -> Iterator[Finder]:
-    """Yield the finders for each of the largest groups of rows, a table in which the law has its own constants."""
+    """Yield the finders for each of the largest groups, in which the law has constants of its own."""
 
     def within(table: DataSet, finder: Finder, problem: Problem, deadline: Deadline) -> Found:
         return finder(problem._replace(data=table), deadline)

@@ -1,4 +1,4 @@
-"""Finish programs in data with groups: which of their constants have a value for each group, and which are shared.
+"""Finish programs in data with groups: which constants have a value for each group, and which are shared.
 
 The search fits a scale and an offset for each group. Here every constant of a formula, scale and offset
 included, is given a value for each group or one for all, whichever describes the data in fewer bits. The
@@ -114,19 +114,23 @@ def _finished(
     for program in programs:
         parts = groups_of(program)
         fits = GroupedProgram(library, *program[:2], parts, data, n_groups)
-        start = np.array([program.constants[part[0]] for part in parts]).reshape(-1, 1).repeat(n_groups, axis=1)
+        start = (
+            np.array([program.constants[part[0]] for part in parts]).reshape(-1, 1).repeat(n_groups, axis=1)
+        )
         shared = _shortest(fits, start, _linear(program, parts, library), is_over)
         ways.append((shared, program, parts))
     shared, program, parts = min(ways, key=lambda way: way[0].bits)
     part_of = np.full(len(program.constants), -1)
-    for number, index in enumerate(np.flatnonzero(shared.is_own)):
+    for number, index in enumerate(np.flatnonzero(shared.is_own).tolist()):
         part_of[parts[index]] = number
     constants = program.constants.copy()
     for index, part in enumerate(parts):
         constants[part] = shared.constants[index].mean()
     wider, tokens, numbers = with_columns_for_constants(library, program.tokens, constants, part_of)
     values = shared.constants[shared.is_own]
-    (formula,) = finish_one(Population.of_one(wider, tokens, numbers[None]), _with_columns(data, values), wider)
+    (formula,) = finish_one(
+        Population.of_one(wider, tokens, numbers[None]), _with_columns(data, values), wider
+    )
     raw = data._replace(columns=data.columns + coordinates.origins[:, None])
     return _with_groups(coordinates.with_origins(formula), values, raw, library, grouping)
 
@@ -159,7 +163,9 @@ def _shortest(
             is_own[i] = not is_own[i]
             if is_own.tobytes() not in tried:
                 tried.add(is_own.tobytes())
-                constants = np.where(is_own[:, None], best.constants, best.constants.mean(axis=1, keepdims=True))
+                constants = np.where(
+                    is_own[:, None], best.constants, best.constants.mean(axis=1, keepdims=True)
+                )
                 others.append(_described(fits, fits.fit(constants, is_own, _STEPS), is_own))
         better = min(others, key=_bits, default=best)
         if not better.bits < best.bits:
@@ -190,7 +196,9 @@ def with_digits_by_group(
 
     See `dgsr.finishing.digits.with_measured_digits`; `data` have the groups of their rows.
     """
-    finer = with_measured_digits(formula.symbolic, _with_columns(data, formula.by_group.values), tolerance, is_over)
+    finer = with_measured_digits(
+        formula.symbolic, _with_columns(data, formula.by_group.values), tolerance, is_over
+    )
     if finer is formula.symbolic:
         return formula
     grouping = Grouping(formula.by_group.column, formula.by_group.labels)

@@ -67,8 +67,8 @@ _ENDS = (0.4, 0.65)
 # them.
 _ENDS_OF_BOTH = (0.3, 0.5)
 
-# Shares of the budget at which the search for a law of all rows ends, and the one or two by group after it. The
-# rest of the seconds is for deciding which constants are shared.
+# Shares of the budget at which the search for a law of all rows ends, and the one or two by group after it.
+# The rest of the seconds is for deciding which constants are shared.
 _ENDS_BY_GROUP = (0.2, 0.5, 0.8)
 
 
@@ -99,8 +99,8 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
 def passes_by_group(loss: str | Loss, y: np.ndarray) -> list[Pass]:
     """Return the searches of a fit with groups: one for a law of all rows, the others by group.
 
-    ``"auto"`` means squares, and relative errors after them where errors may grow with the targets. ValueError
-    for a loss whose weights depend on the formula.
+    ``"auto"`` means squares, and relative errors after them where errors may grow with the targets. Raises
+    ValueError for a loss whose weights depend on the formula.
     """
     if loss not in ("auto", "squared", "relative"):
         raise ValueError(f"loss={loss!r} cannot be used with groups; choose 'squared' or 'relative'.")

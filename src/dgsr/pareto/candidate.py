@@ -74,7 +74,7 @@ class Candidate(NamedTuple):
     @property
     def n_fitted(self) -> int:
         """Number of fitted values; origins of columns are not fitted, so their standard error is 0."""
-        return np.count_nonzero(self.standard_errors) + self.n_constants - len(self.expression.constants)
+        return int(np.count_nonzero(self.standard_errors)) + self.n_constants - len(self.expression.constants)
 
     @property
     def is_determined(self) -> bool:

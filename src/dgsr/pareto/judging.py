@@ -77,7 +77,8 @@ def length_on(expression: Expression, data: DataSet) -> float:
     """
     is_number, paid = len(expression.tokens) == len(expression.constants), 0.0
     if isinstance(expression, GroupedExpression):
-        expression, paid = expression.rounded, expression.by_group.bits
+        paid = expression.by_group.bits
+        expression = expression.rounded
     from_zero = without_origins(expression, data.columns)
     paid += _BITS_OF_CLAIM * (is_number + pure_columns(from_zero))
     paid += _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
@@ -85,7 +86,7 @@ def length_on(expression: Expression, data: DataSet) -> float:
 
 
 def n_weak_points(expression: Expression, data: DataSet) -> int:
-    """Return the number of weak points of a formula between the rows, that of a new group if it has groups."""
+    """Return the number of weak points of a formula, or of that of a new group, between the rows."""
     if isinstance(expression, GroupedExpression):
         expression = expression.typical
     return len(weak_points(expression, data.columns))

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.files.writing import write_atomically
 from dgsr.reporting.charts import front_chart, history_chart
 from dgsr.reporting.facts import (
@@ -165,7 +167,7 @@ def _page(estimator: Any, rows: Rows, test: Rows | None, kinds: np.ndarray, targ
     shown, (first, last) = described[chosen], window(chosen, len(front))
     style, script = _asset("report.css"), _asset("report.js")
     weighted = rows.weights > 0.0
-    data = drawn(candidates, rows, test, kinds, estimator.loss_ == "relative")
+    data = drawn(candidates, rows, test, kinds, estimator.loss_ == "relative", estimator.group_column_)
     data["candidates"] = [one | curves for one, curves in zip(described, data["candidates"])]
     return {
         **{name: html.escape(shown[name]) for name in ("constants", "form", "note")},
@@ -224,13 +226,32 @@ def _described(shown: Judged, tested: Judged | None, target: str) -> dict[str, A
         "bits": f"{candidate.description_length:.1f}",
         "nmse": number(candidate.loss, keep_zeros=True),
         "left_out": number(candidate.leave_one_out, keep_zeros=True),
-        "constants": f"Other constants, with standard errors: {constants}." if constants else "",
+        "constants": " ".join(
+            [f"Other constants, with standard errors: {constants}."] * bool(constants) + _by_group(expression)
+        ),
         "r2": share_explained(shown.r2),
         "rmse": number(shown.rmse, keep_zeros=True),
         "form": f"Known form: {'; '.join(forms)}." if forms else "",
         "note": note if shown.n_undefined else "",
     }
     return texts if tested is None else texts | {"test_r2": share_explained(tested.r2)}
+
+
+def _by_group(expression: Expression) -> list[str]:
+    """Return a sentence with the constants of each group, if the formula has some."""
+    if not isinstance(expression, GroupedExpression):
+        return []
+    own, errors = expression.by_group.values.T, expression.by_group.standard_errors.T
+    groups = [
+        f"{label}: "
+        + ", ".join(
+            f"{name} = {number(value)} ± {number(error, 2)}"
+            for name, value, error in zip(expression.by_group.names, of_group, its_errors)
+        )
+        for label, of_group, its_errors in zip(expression.by_group.labels, own, errors)
+    ]
+    column = expression.feature_names[expression.by_group.column]
+    return [f"Constants by {column}: {'; '.join(groups)}."]
 
 
 def _table_row(i: int, shown: dict[str, Any], is_chosen: bool, is_folded: bool) -> str:

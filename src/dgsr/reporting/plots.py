@@ -32,6 +32,7 @@ def drawn(
     test: Rows | None,
     kinds: np.ndarray,
     relative: bool,
+    group_column: int | None = None,
 ) -> dict[str, Any]:
     """Return the rows that are drawn, a sample if there are many, and the curves of each candidate.
 
@@ -45,15 +46,19 @@ def drawn(
         Kinds of these rows, see `kinds_of`.
     relative : bool
         Whether the noise is in proportion to the formula.
+    group_column : int, optional
+        The column with the numbers of groups, which is not drawn.
     """
     X, y = (rows.X, rows.y) if test is None else (np.vstack([rows.X, test.X]), np.append(rows.y, test.y))
     sample = sampled_rows(len(y))
     X, y = X[sample], y[sample]
     names = candidates[0][0].candidate.expression.feature_names
     used = [_used_columns(one.candidate) for one, _ in candidates]
-    columns = _columns_shown(set[int]().union(*used), len(names))
+    columns = [i for i in _columns_shown(set[int]().union(*used), len(names)) if i != group_column]
     grids = {column: _grid(X[:, column]) for column in columns}
     medians, digits = np.median(rows.X, axis=0), _digits_of(y)
+    if group_column is not None:
+        medians[group_column] = -1.0  # the curves are those of a new group
     digits_of_curves = digits - 4
     of_each = []
     for (one, tested), its_columns in zip(candidates, used):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,8 @@ from dgsr.expressions.trees.trees import Tree
 
 if TYPE_CHECKING:
     import pandas
+
+    from dgsr.expressions.exports.torch_export import FormulaModule
 
 # Names of constants with a value for each group, in the order in which they are given.
 _NAMES = "abcdfghkmnpqrsuvw"
@@ -47,7 +49,7 @@ class ByGroup(NamedTuple):
         return own + list(np.flatnonzero(self.part_of < 0)[:, None])
 
     def of_rows(self, X: np.ndarray) -> np.ndarray:
-        """Return the values in rows X (n_rows, n_features), (q, n_rows): the means over the groups in new ones."""
+        """Return the values in rows X (n_rows, n_features), (q, n_rows), the means for new groups."""
         return np.column_stack([self.values, self.typical])[:, self.numbers_of(X)]
 
     def numbers_of(self, X: np.ndarray) -> np.ndarray:
@@ -71,8 +73,9 @@ class ByGroup(NamedTuple):
 class GroupedExpression(Expression):
     """A formula with constants by group.
 
-    Its tokens and constants are those of the formula for a new group, with the means over the groups. Text, sympy and exports have a symbol for each
-    constant by group, and the formula is evaluated on columns that include the numbers of the groups.
+    Its tokens and constants are those of the formula for a new group, with the means over the groups. Text,
+    sympy and exports have a symbol for each constant by group, and the formula is evaluated on columns that
+    include the numbers of the groups.
     """
 
     def __init__(
@@ -98,9 +101,12 @@ class GroupedExpression(Expression):
 
     @property
     def rounded(self) -> Expression:
-        """The formula for a new group, with two digits of the means; `ByGroup.bits` are those of the others."""
+        """The formula for a new group with two digits of the means; `ByGroup.bits` stand for the others."""
         own = self.by_group.part_of >= 0
-        constants = [float(f"{value:.2g}") if by_group else value for value, by_group in zip(self.constants.tolist(), own)]
+        constants = [
+            float(f"{value:.2g}") if by_group else value
+            for value, by_group in zip(self.constants.tolist(), own)
+        ]
         return Expression(self.library, self.tokens, constants, self.feature_names)
 
     @cached_property
@@ -115,7 +121,9 @@ class GroupedExpression(Expression):
         """Return the formula of one group; ValueError if there is no such group."""
         labels = self.by_group.labels
         if label not in labels:
-            raise ValueError(f"{label!r} is no group of the fit; choose from {', '.join(map(repr, labels[:8]))}.")
+            raise ValueError(
+                f"{label!r} is no group of the fit; choose from {', '.join(map(repr, labels[:8]))}."
+            )
         own = self.by_group.values[:, labels.index(label)]
         constants = np.where(self.by_group.part_of < 0, self.constants, own[self.by_group.part_of])
         return Expression(self.library, self.tokens, constants, self.feature_names)
@@ -148,6 +156,47 @@ class GroupedExpression(Expression):
     @cached_property
     def tree(self) -> Tree:
         return self.symbolic.tree
+
+    def to_python(self, name: str = "formula") -> str:
+        """Return the source text of a Python module that needs only numpy, with a table of the constants.
+
+        Its function takes an array for each feature and for each constant by group. Another one, whose name
+        ends in ``_by_group``, takes labels of groups in place of these constants; new ones have their means.
+        """
+        by_group, names = self.by_group, ", ".join(self.by_group.names)
+        constants = dict(zip(by_group.labels, map(tuple, by_group.values.T.tolist())))
+        arguments = [f"x{i + 1}" for i in range(self.library.n_variables)]
+        inputs = ", ".join(arguments)
+        lines = [
+            f"# {names} by {self.feature_names[by_group.column]}",
+            f"CONSTANTS = {constants!r}",
+            f"MEANS = {tuple(by_group.typical.tolist())!r}",
+            "",
+            "",
+            f"def {name}_by_group({inputs}, groups):",
+            f'    """Return the values of {name} for features in its order, and the labels of the groups."""',
+            "    constants = np.array([CONSTANTS.get(group, MEANS) for group in groups]).T",
+            f"    return {name}({inputs}, *constants)",
+        ]
+        return f"{self.symbolic.to_python(name)}\n\n" + "\n".join(lines) + "\n"
+
+    def to_jax(self, name: str = "formula") -> str:
+        """Return the source of a function of jax arrays, one for each feature and constant by group."""
+        return self.symbolic.to_jax(name)
+
+    def to_c(self, name: str = "formula") -> str:
+        """Return the source of a C function of one double for each feature and constant by group."""
+        return self.symbolic.to_c(name)
+
+    def to_torch(self) -> FormulaModule:
+        """Raise ValueError: a torch module is made from the formula of one group."""
+        raise ValueError(
+            "The formula has constants by group; export that of one: of_group(label).to_torch()."
+        )
+
+    def numpy_function(self) -> Callable[..., np.ndarray]:
+        """Return a function of one array for each feature and constant by group that needs only numpy."""
+        return self.symbolic.numpy_function()
 
     def _key(self) -> tuple:
         return (*super()._key(), self.by_group.part_of.tobytes(), self.by_group.values.tobytes())
