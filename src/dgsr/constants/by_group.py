@@ -27,6 +27,9 @@ from dgsr.expressions.programs.library import Library
 _FIRST_DAMPING = 1e-3
 # Smallest and largest damping, relative to the diagonal.
 _LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e8
+# Square of a singular value of a group's derivatives, relative to the largest, below which a direction of
+# constants has no effect.
+_RANK = 1e-12
 # Most dampings of one step.
 _MOST_TRIALS = 8
 # Share of the squared error; a fit ends when a step lowers the error by less.
@@ -36,43 +39,47 @@ _PRECISION = 1e-7
 class BlockDirections(NamedTuple):
     """The directions in which the constants of a program change its weighted values, group by group."""
 
-    own: list[
-        tuple[np.ndarray, np.ndarray, Directions]
-    ]  # rows of each group, number of the group, directions
-    shared: Directions  # of the shared constants, with the constants of the groups projected out
-    slopes: np.ndarray  # (n_rows, n_shared): derivatives by the shared constants, weighted
+    is_own: np.ndarray  # (k,) bool: which constants have a value for each group
+    inverse: (
+        np.ndarray
+    )  # (n_groups, q, q): that times its transpose is the covariance at fixed shared constants
+    along: np.ndarray  # (n_groups, q, s): changes of constants by group with the shared ones
+    n_own: int  # number of values by group that the rows determine
+    shared: Directions  # of the shared constants, with the others projected out
 
     @classmethod
-    def of(cls, slopes: np.ndarray, is_own: np.ndarray, groups: np.ndarray) -> BlockDirections:
+    def of(cls, slopes: np.ndarray, is_own: np.ndarray, groups: np.ndarray, n_groups: int) -> BlockDirections:
         """Decompose weighted derivatives (n_rows, k) by constants, of which some are by group, (k,) bool."""
-        own, shared = [], slopes[:, ~is_own].copy()
-        for group in np.unique(groups):
-            rows = np.flatnonzero(groups == group)
-            apart = Directions.of(slopes[np.ix_(rows, is_own)])
-            own.append((rows, group, apart))
-            shared[rows] -= apart.rows @ (apart.rows.T @ shared[rows])
-        return cls(own, Directions.of(shared), slopes[:, ~is_own])
+        own, shared = slopes[:, is_own], slopes[:, ~is_own]
+        lengths = np.sqrt(_summed(own**2, groups, n_groups))
+        lengths[lengths == 0.0] = 1.0
+        scaled = own / lengths[groups]
+        squares, vectors = np.linalg.eigh(_summed(scaled[:, :, None] * scaled[:, None], groups, n_groups))
+        is_seen = squares > _RANK * squares.max(axis=1, keepdims=True, initial=0.0)
+        roots = np.sqrt(np.where(is_seen, squares, np.inf))
+        inverse = vectors / roots[:, None] / lengths[:, :, None]
+        rows = np.einsum("nq,nqr->nr", own, inverse[groups])  # orthonormal within each group
+        shares = _summed(rows[:, :, None] * shared[:, None], groups, n_groups)  # (n_groups, q, s)
+        shared = shared - np.einsum("nr,nrs->ns", rows, shares[groups])
+        return cls(is_own, inverse, inverse @ shares, int(is_seen.sum()), Directions.of(shared))
 
     @property
     def n_constants(self) -> int:
-        """Number of constants that the rows determine."""
-        return self.shared.rows.shape[1] + sum(apart.rows.shape[1] for _, _, apart in self.own)
+        """Number of values of constants that the rows determine."""
+        return self.shared.rows.shape[1] + self.n_own
 
-    def covariances(self, n_groups: int, is_own: np.ndarray) -> np.ndarray:
-        """Return the covariances of the constants for noise of variance 1, (n_groups, k, k).
-
-        Those of a group without rows are 0 but for the shared constants.
-        """
+    def covariances(self) -> np.ndarray:
+        """Return the covariances of the constants in each group for noise of variance 1, (n_groups, k, k)."""
         shared = self.shared.inverse @ self.shared.inverse.T
-        found = np.zeros((n_groups, len(is_own), len(is_own)))
-        of_own, of_shared = np.flatnonzero(is_own), np.flatnonzero(~is_own)
-        found[:, of_shared[:, None], of_shared] = shared
-        for rows, group, apart in self.own:
-            along = apart.inverse @ (apart.rows.T @ self.slopes[rows])  # (n_own, n_shared)
-            own = apart.inverse @ apart.inverse.T + along @ shared @ along.T
-            found[group, of_own[:, None], of_own] = own
-            found[group, of_own[:, None], of_shared] = -along @ shared
-            found[group, of_shared[:, None], of_own] = -shared @ along.T
+        found = np.zeros((len(self.inverse), len(self.is_own), len(self.is_own)))
+        own, others = np.flatnonzero(self.is_own), np.flatnonzero(~self.is_own)
+        both = -self.along @ shared
+        found[:, others[:, None], others] = shared
+        found[:, own[:, None], others] = both
+        found[:, others[:, None], own] = both.transpose(0, 2, 1)
+        found[:, own[:, None], own] = self.inverse @ self.inverse.transpose(
+            0, 2, 1
+        ) - both @ self.along.transpose(0, 2, 1)
         return found
 
 
@@ -185,7 +192,8 @@ class GroupedProgram:
                     losses = self._losses(residuals)
                     break
                 damping = np.minimum(10.0 * damping, _MOST_DAMPING)
-            if not losses.sum() < (1.0 - _PRECISION) * before:
+            is_trying = is_worse & (damping < _MOST_DAMPING)
+            if losses.sum() >= (1.0 - _PRECISION) * before and not (is_trying.any() and not has_shared):
                 break
         return constants
 
@@ -218,7 +226,7 @@ class GroupedProgram:
 
     def directions(self, constants: np.ndarray, is_own: np.ndarray) -> BlockDirections:
         """Return the directions of constants (k, n_groups)."""
-        return BlockDirections.of(self.slopes(constants), is_own, self.data.groups)
+        return BlockDirections.of(self.slopes(constants), is_own, self.data.groups, self.n_groups)
 
     def leave_one_out(self, constants: np.ndarray, apart: BlockDirections) -> float:
         """Return an NMSE of rows that are predicted from others, by linearisation.
@@ -227,11 +235,10 @@ class GroupedProgram:
         degrees of freedom that they take, since `bits_of_values` is the rest of their marginal likelihood.
         """
         residuals, n = self.residuals(constants), len(self.data.y)
-        n_own = sum(of_group.rows.shape[1] for _, _, of_group in apart.own)
         explained = apart.shared.rows @ (apart.shared.rows.T @ residuals)
         others = np.maximum(1.0 - apart.shared.leverages / self.data.counts, LEAST_LEFT)
         left_out = self.nmse((residuals - explained) / others + explained)
-        return left_out * n / (n - n_own) if n_own < n else np.inf
+        return left_out * n / (n - apart.n_own) if apart.n_own < n else np.inf
 
 
 class _System(NamedTuple):
@@ -249,19 +256,22 @@ def _normal_equations(
 ) -> _System:
     """Return the normal equations of weighted derivatives (n_rows, k) and residuals (n_rows,)."""
     own, shared = slopes[:, is_own], slopes[:, ~is_own]
-
-    def summed(products: np.ndarray) -> np.ndarray:  # (n_rows, ...) to (n_groups, ...)
-        flat = products.reshape(len(products), -1).T
-        sums = [np.bincount(groups, column, n_groups) for column in flat]
-        return np.array(sums).reshape(*products.shape[1:], n_groups).transpose(-1, *range(products.ndim - 1))
-
     return _System(
-        summed(own[:, :, None] * own[:, None]),
-        summed(own[:, :, None] * shared[:, None]),
+        _summed(own[:, :, None] * own[:, None], groups, n_groups),
+        _summed(own[:, :, None] * shared[:, None], groups, n_groups),
         shared.T @ shared,
-        summed(own * residuals[:, None]),
+        _summed(own * residuals[:, None], groups, n_groups),
         shared.T @ residuals,
     )
+
+
+def _summed(values: np.ndarray, groups: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return sums of values (n_rows, ...) over the rows of each group, (n_groups, ...)."""
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    sums = np.empty((n_groups, flat.shape[1]))
+    for i, column in enumerate(flat.T):
+        sums[:, i] = np.bincount(groups, column, n_groups)
+    return sums.reshape(n_groups, *values.shape[1:])
 
 
 def _moved(constants: np.ndarray, system: _System, damping: np.ndarray, is_own: np.ndarray) -> np.ndarray:
@@ -338,7 +348,7 @@ def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpressi
     is_own = np.arange(len(constants)) < len(by_group.values)
     apart = program.directions(constants, is_own)
     noise = noise_of(program.nmse(program.residuals(constants)), apart.n_constants, data)
-    of_groups = apart.covariances(program.n_groups, is_own) * noise**2
+    of_groups = apart.covariances() * noise**2
     of_new = np.where(is_own[:, None] | is_own, 0.0, of_groups[0])
     if program.n_groups > 1:
         of_new[np.ix_(is_own, is_own)] = np.cov(by_group.values)

@@ -51,7 +51,7 @@ def scale_by_group(point, data):
 
 @allocation_free
 def project_by_group(derivatives, point, data):
-    """Replace the derivatives of f by a constant by those of the fit, whose slopes and intercepts change, too.
+    """Replace the derivatives of f by a constant by those of the fit, whose slopes and intercepts move.
 
     Return the weighted sum of squares of those at fixed slopes.
     """

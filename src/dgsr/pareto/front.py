@@ -11,6 +11,7 @@ import numpy as np
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.candidate import Candidate
@@ -155,6 +156,12 @@ class ParetoFront(Sequence[Candidate]):
             mark, units = ">" if i == self.chosen else " ", f"  [{c.units_text()}]" if c.units else ""
             numbers = f"{c.description_length:>6.1f}  {c.loss:>10.4g}  {c.leave_one_out:>13.4g}"
             lines.append(f"{mark}{i:>3}  {c.complexity:>10}  {numbers}  {c.expression.shortened()}{units}")
+        by_group = [c.expression for c in self if isinstance(c.expression, GroupedExpression)]
+        if by_group:
+            names = max((expression.by_group.names for expression in by_group), key=len)
+            column = by_group[0].feature_names[by_group[0].by_group.column]
+            verb = "has a value" if len(names) == 1 else "have values"
+            lines.append(f"{', '.join(names)} {verb} for each {column}.")
         return "\n".join(lines)
 
     def to_html(self, chosen: int | None = None) -> str:

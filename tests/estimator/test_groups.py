@@ -1,0 +1,189 @@
+"""Fits with groups: one form, and constants by group where these describe the data more shortly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+import dgsr
+from dgsr import DGSRRegressor
+
+N = 8
+SCALES = {"A": 2.0, "B": 3.5, "C": 5.0, "D": 1.0, "E": 7.0}
+QUICK = {"generator": None, "max_evaluations": 6_000, "random_state": 0}
+
+
+def table(law, seed=0, noise=1e-3):
+    """Rows of a law of x and the scale of a subject, in random order."""
+    rng = np.random.default_rng(seed)
+    subjects = rng.permutation(np.repeat(list(SCALES), N))
+    x = rng.uniform(0.5, 3.0, len(subjects))
+    scales = np.array([SCALES[one] for one in subjects])
+    y = law(x, scales) + noise * rng.standard_normal(len(x))
+    return pd.DataFrame({"x": x, "Subject": subjects}), y
+
+
+def decay(x, scale):
+    return scale * np.exp(-0.7 * x)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return table(decay)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return DGSRRegressor(groups="Subject", **QUICK).fit(*data)
+
+
+def test_the_scale_of_each_subject_and_one_rate_are_found(fitted, data):
+    assert fitted.expression_.text == "a*exp(-0.7*x)"
+    constants = fitted.constants_by_group_
+    assert constants.index.name == "Subject" and list(constants.columns) == ["a", "a_error"]
+    for subject, scale in SCALES.items():
+        value, error = constants.loc[subject]
+        assert abs(value - scale) < 5.0 * error < 0.05
+    assert fitted.score(*data) > 0.99999
+
+
+def test_a_law_of_all_rows_has_no_constants_by_group():
+    X, y = table(lambda x, _: 2.0 * np.exp(-0.7 * x))
+    found = DGSRRegressor(groups="Subject", **QUICK).fit(X, y)
+    assert found.expression_.text == "2*exp(-0.7*x)"
+    assert found.constants_by_group_.shape[1] == 0 and list(found.predict(X))
+
+
+def test_a_constant_within_a_function_may_be_by_group():
+    X, y = table(lambda x, scale: 4.0 * np.exp(-0.3 * scale * x))
+    found = DGSRRegressor(groups="Subject", **QUICK).fit(X, y)
+    assert found.expression_.text in ("4*exp(x*a)", "4*exp(-x*a)")
+    assert found.constants_by_group_["a"].abs().to_numpy() == pytest.approx(
+        [0.3 * scale for scale in SCALES.values()], rel=0.01
+    )
+
+
+def test_without_groups_the_form_stays_hidden(data):
+    X, y = data
+    pooled = DGSRRegressor(**QUICK).fit(X[["x"]], y)
+    assert pooled.score(X[["x"]], y) < 0.9
+
+
+def test_groups_apart_from_X_give_the_same_fit(fitted, data):
+    X, y = data
+    apart = DGSRRegressor(**QUICK).fit(X[["x"]].to_numpy(), y, groups=X["Subject"])
+    np.testing.assert_allclose(
+        apart.predict(X[["x"]].to_numpy(), groups=X["Subject"]), fitted.predict(X), rtol=1e-6
+    )
+    assert apart.constants_by_group_.index.name == "group"
+
+
+@pytest.mark.parametrize("labels", ["text", "numbers"])
+def test_the_column_may_be_a_number_of_an_array(data, labels):
+    X, y = data
+    subjects = X["Subject"].to_numpy(object)
+    if labels == "numbers":
+        subjects = np.array([10.0 * list(SCALES).index(one) for one in subjects])
+    array = np.column_stack([subjects, X["x"].to_numpy(object if labels == "text" else float)])
+    found = DGSRRegressor(groups=0, **QUICK).fit(array, y)
+    assert found.expression_.text == "a*exp(-0.7*x2)"
+    assert found.predict(array).shape == y.shape
+
+
+def test_new_groups_are_predicted_by_means_with_a_warning_or_refused(fitted, data):
+    X = data[0].head(3).assign(Subject="Z")
+    with pytest.warns(UserWarning, match="3 rows are of groups that were not in the fit, 'Z'"):
+        values = fitted.predict(X)
+    np.testing.assert_allclose(values, np.mean([*SCALES.values()]) * np.exp(-0.7 * X["x"]), rtol=1e-2)
+    strict = fitted.set_params(config={"new_groups": "raise"})
+    with pytest.raises(ValueError, match="not in the fit, 'Z'"):
+        strict.predict(X)
+    fitted.set_params(config=None)
+
+
+def test_a_new_group_is_less_certain_by_the_spread_of_the_groups(fitted, data):
+    X = data[0].head(1)
+    _, of_known = fitted.predict(X, return_std=True)
+    with pytest.warns(UserWarning, match="groups that were not in the fit"):
+        _, of_new = fitted.predict(X.assign(Subject="Z"), return_std=True)
+    spread = np.std([*SCALES.values()], ddof=1) * np.exp(-0.7 * X["x"].iloc[0])
+    assert of_known[0] < 0.01 and of_new[0] == pytest.approx(spread, rel=0.05)
+
+
+def test_a_fit_is_kept_in_a_file_and_a_pickle(fitted, data, tmp_path):
+    X, _ = data
+    fitted.save(tmp_path / "fit.dgsr")
+    again = dgsr.load(tmp_path / "fit.dgsr")
+    for one in (again, clone(fitted, safe=False)):
+        assert one.get_params() == fitted.get_params()
+    np.testing.assert_array_equal(again.predict(X, return_std=True), fitted.predict(X, return_std=True))
+    pd.testing.assert_frame_equal(again.constants_by_group_, fitted.constants_by_group_)
+    assert repr(again.pareto_front_) == repr(fitted.pareto_front_)
+
+
+def test_the_report_names_the_constants_of_each_group(fitted, data, tmp_path):
+    fitted.report(tmp_path / "own.html")
+    fitted.report(tmp_path / "given.html", *data)
+    for name in ("own.html", "given.html"):
+        assert "Constants by Subject: A: a = 2 ±" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def test_the_front_says_which_constants_are_by_group(fitted):
+    assert "for each Subject." in repr(fitted.pareto_front_)
+
+
+@pytest.mark.slow
+def test_cross_validation_and_a_grid_take_whole_and_split_groups(data):
+    X, y = data
+    model = DGSRRegressor(groups="Subject", **{**QUICK, "max_evaluations": 1_000})
+    with pytest.warns(UserWarning, match="were not in the fit"):
+        scores = cross_val_score(model, X, y, groups=X["Subject"], cv=GroupKFold(2))
+    assert np.isfinite(scores).all()
+    grid = GridSearchCV(model, {"max_evaluations": [500, 1_000]}, cv=2).fit(X, y)
+    assert grid.best_score_ > 0.99
+
+
+@pytest.mark.slow
+def test_several_targets_checkpoints_and_processes_know_groups(data, tmp_path):
+    X, y = data
+    model = DGSRRegressor(groups="Subject", **QUICK).fit(X, np.column_stack([y, 2.0 * y]))
+    assert [one.text for one in model.expression_] == ["a*exp(-0.7*x)"] * 2
+    model.save(tmp_path / "fit.dgsr")
+    np.testing.assert_array_equal(dgsr.load(tmp_path / "fit.dgsr").predict(X), model.predict(X))
+    settings = QUICK | {"n_jobs": 2, "checkpoint": tmp_path / "fit.ckpt"}
+    first = DGSRRegressor(groups="Subject", **settings).fit(X, y)
+    assert DGSRRegressor(groups="Subject", **settings).fit(X, y).expression_ == first.expression_
+
+
+def test_units_weights_and_relative_errors_work_with_groups(data):
+    X, y = data
+    found = DGSRRegressor(groups="Subject", units={"x": "s"}, loss="relative", **QUICK)
+    found.fit(X, y, sample_weight=np.ones(len(y)))
+    assert found.loss_ == "relative" and found.expression_.text in ("a*exp(-0.7*x)", "a*exp(-0.699*x)")
+    assert found.pareto_front_[found.pareto_front_.chosen].units[-1] == "1/s"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "change", "message"),
+    [
+        ({"groups": "Object"}, {}, "groups='Object' is no column of X; choose from x, Subject"),
+        ({"groups": 7}, {}, "groups=7 is no column of X"),
+        ({"groups": "Subject"}, {"Subject": "A"}, "has the same label in every row"),
+        ({"groups": "Subject"}, {"Subject": None}, "has no label in 40 of 40 rows"),
+        ({"groups": "Subject", "loss": "huber"}, {}, "loss='huber' cannot be used with groups"),
+        ({"groups": "Subject", "config": {"new_groups": "guess"}}, {}, "new_groups"),
+    ],
+)
+def test_bad_groups_are_refused_with_the_mend(data, parameters, change, message):
+    X, y = data
+    with pytest.raises(ValueError, match=message):
+        DGSRRegressor(**QUICK, **parameters).fit(X.assign(**change), y)
+
+
+def test_groups_are_given_once(data):
+    X, y = data
+    with pytest.raises(ValueError, match="both given"):
+        DGSRRegressor(groups="Subject", **QUICK).fit(X, y, groups=X["Subject"])
