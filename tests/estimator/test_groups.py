@@ -43,7 +43,8 @@ def fitted(data):
 def test_the_scale_of_each_subject_and_one_rate_are_found(fitted, data):
     assert fitted.expression_.text == "a*exp(-0.7*x)"
     constants = fitted.constants_by_group_
-    assert constants.index.name == "Subject" and list(constants.columns) == ["a", "a_error"]
+    assert constants.index.name == "Subject"
+    assert list(constants.columns) == ["a", "a_error"]
     for subject, scale in SCALES.items():
         value, error = constants.loc[subject]
         assert abs(value - scale) < 5.0 * error < 0.05
@@ -54,7 +55,8 @@ def test_a_law_of_all_rows_has_no_constants_by_group():
     X, y = table(lambda x, _: 2.0 * np.exp(-0.7 * x))
     found = DGSRRegressor(groups="Subject", **QUICK).fit(X, y)
     assert found.expression_.text == "2*exp(-0.7*x)"
-    assert found.constants_by_group_.shape[1] == 0 and list(found.predict(X))
+    assert found.constants_by_group_.shape[1] == 0
+    assert list(found.predict(X))
 
 
 def test_a_constant_within_a_function_may_be_by_group():
@@ -110,7 +112,8 @@ def test_a_new_group_is_less_certain_by_the_spread_of_the_groups(fitted, data):
     with pytest.warns(UserWarning, match="groups that were not in the fit"):
         _, of_new = fitted.predict(X.assign(Subject="Z"), return_std=True)
     spread = np.std([*SCALES.values()], ddof=1) * np.exp(-0.7 * X["x"].iloc[0])
-    assert of_known[0] < 0.01 and of_new[0] == pytest.approx(spread, rel=0.05)
+    assert of_known[0] < 0.01
+    assert of_new[0] == pytest.approx(spread, rel=0.05)
 
 
 def test_a_fit_is_kept_in_a_file_and_a_pickle(fitted, data, tmp_path):
@@ -162,7 +165,8 @@ def test_units_weights_and_relative_errors_work_with_groups(data):
     X, y = data
     found = DGSRRegressor(groups="Subject", units={"x": "s"}, loss="relative", **QUICK)
     found.fit(X, y, sample_weight=np.ones(len(y)))
-    assert found.loss_ == "relative" and found.expression_.text in ("a*exp(-0.7*x)", "a*exp(-0.699*x)")
+    assert found.loss_ == "relative"
+    assert found.expression_.text in ("a*exp(-0.7*x)", "a*exp(-0.699*x)")
     assert found.pareto_front_[found.pareto_front_.chosen].units[-1] == "1/s"
 
 

@@ -33,7 +33,8 @@ def test_it_predicts_each_group_by_its_constants_and_a_new_one_by_their_means():
 def test_its_text_has_a_symbol_for_each_constant_by_group():
     text = formula().text
     assert {"a", "b"} <= set(text.replace("*", " ").split()), text
-    assert "x" in text and {symbol.name for symbol in formula().sympy.free_symbols} == {"a", "b", "x"}
+    assert "x" in text
+    assert {symbol.name for symbol in formula().sympy.free_symbols} == {"a", "b", "x"}
     assert {"b", "c"} <= set(formula(("a", "group")).text.replace("*", " ").split())  # a is a column
 
 
@@ -60,4 +61,5 @@ def test_a_torch_module_is_made_of_one_group():
 
 def test_formulas_of_other_values_are_not_equal():
     other = formula().with_groups(formula().by_group._replace(values=VALUES + 1.0))
-    assert formula() == formula() and formula() != other
+    assert formula() == formula()
+    assert formula() != other

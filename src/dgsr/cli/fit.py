@@ -74,8 +74,8 @@ def fit(
     groups: Annotated[
         str | None,
         DATA(
-            help="Column with the labels of groups, such as subjects: the formula has one form, and constants "
-            "by group where these describe the data more shortly."
+            help="Column with the labels of groups, such as subjects. A formula has constants by "
+            "group where these describe the data more shortly than constants that all share."
         ),
     ] = None,
     decimal: DecimalMark = None,

@@ -8,6 +8,7 @@ values by group then count as columns, so that the shared constants become simpl
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,12 @@ from dgsr.finishing.programs import groups_of, tree_of, written
 
 # Most steps of a fit while it is decided which constants are shared.
 _STEPS = 20
+# Most programs that are finished, those with the shortest descriptions in the search; each takes 0.1 s.
+_MOST_PROGRAMS = 16
+# Ways to write scale and offset of which the constants are shared one by one.
+_MOST_WAYS = 2
+# Share of the offset with which the fit of a further one begins.
+_SMALL = 0.1
 # Operators below which a constant is a scale or an offset of the formula or of one of its terms.
 _LINEAR = ("add", "sub", "mul", "div", "neg")
 
@@ -47,6 +54,15 @@ class _Shared(NamedTuple):
     is_own: np.ndarray  # (k,) bool: which have a value for each group
     constants: np.ndarray  # (k, n_groups)
     bits: float  # of these constants and of the residuals
+
+
+class _Whole(NamedTuple):
+    """A whole formula, and the shortest description known of its constants."""
+
+    program: FreeProgram
+    parts: list[np.ndarray]  # indices of the constants that are equal to each other
+    fits: GroupedProgram
+    shared: _Shared
 
 
 def finish_by_group(
@@ -75,106 +91,101 @@ def finish_by_group(
     is_over : callable
         Returns True once the time is over; the remaining programs are then left out.
     """
-    found: list[Expression] = []
-    for i, n in enumerate(programs.is_constant.sum(axis=1).tolist()):
+    begun, found = list[list[_Whole]](), list[Expression]()
+    for i, n in enumerate(programs.is_constant.sum(axis=1)[:_MOST_PROGRAMS].tolist()):
         if is_over():
             break
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
         tree = tree_of(FreeProgram(tokens, constants, np.ones(n, dtype=bool)), library)
-        try:
-            whole = _whole(unscaled(tree, coordinates.scales), data, library)
-            found.append(_finished(whole, coordinates, data, library, grouping, finish_one, is_over))
-        except (ValueError, ArithmeticError, OutOfTime):
-            continue
+        with suppress(ValueError, ArithmeticError):
+            each = _whole(unscaled(tree, coordinates.scales), data, library)
+            ways = [_begun(one, data, library, len(grouping.labels)) for one in each]
+            begun.append(sorted(ways, key=_total_bits)[:_MOST_WAYS])
+    raw = data._replace(columns=data.columns + coordinates.origins[:, None])
+    for ways in sorted(begun, key=lambda ways: _total_bits(ways[0])):
+        with suppress(ValueError, ArithmeticError, OutOfTime):
+            shortest = min((_improved(way, is_over) for way in ways), key=_total_bits)
+            wider, program, values = _with_symbols(shortest, library)
+            (formula,) = finish_one(program, _with_columns(data, values), wider)
+            found.append(_with_groups(coordinates.with_origins(formula), values, raw, library, grouping))
     return found
 
 
 def _whole(tree: Tree, data: DataSet, library: Library) -> list[FreeProgram]:
-    """Return a tree with a scale and with or without an offset, fitted to all rows together, as programs."""
+    """Return the whole formulas of a tree f, with constants that are fitted to all rows together.
+
+    They are a*f + b, a*f, and for a scale by group beside a level that groups share a*(f + c) and
+    a*(f + c) + b.
+    """
     formula = Expression.from_tree(tree, library)
     fit = fit_constants(
         Population.from_expressions([formula]), data._replace(groups=data.groups[:0]), n_iterations=0
     )
-    scaled = ("mul", float(fit.slope[0]) or 1.0, tree)
-    trees = ("add", float(fit.intercept[0]), scaled), scaled
-    return [written(merge(each, "leading"), library) for each in trees]
+    slope, intercept = float(fit.slope[0]) or 1.0, float(fit.intercept[0])
+    scaled = ("mul", slope, tree)
+    merged = [merge(each, "leading") for each in (("add", intercept, scaled), scaled)]
+    match merged[1]:
+        case ("mul", float(), rest):
+            raised = ("mul", slope, ("add", intercept / slope, rest))
+            merged += [raised, ("add", _SMALL * intercept, raised)]
+    return [written(each, library) for each in merged]
 
 
-def _finished(
-    programs: Sequence[FreeProgram],
-    coordinates: Coordinates,
-    data: DataSet,
-    library: Library,
-    grouping: Grouping,
-    finish_one: Callable[[Population, DataSet, Library], Sequence[Expression]],
-    is_over: Callable[[], bool],
-) -> Expression:
-    """Return the best of some whole formulas with its constants shared and finished."""
-    n_groups, ways = len(grouping.labels), list[tuple[_Shared, FreeProgram, list[np.ndarray]]]()
-    for program in programs:
-        parts = groups_of(program)
-        fits = GroupedProgram(library, *program[:2], parts, data, n_groups)
-        start = (
-            np.array([program.constants[part[0]] for part in parts]).reshape(-1, 1).repeat(n_groups, axis=1)
-        )
-        shared = _shortest(fits, start, _linear(program, parts, library), is_over)
-        ways.append((shared, program, parts))
-    shared, program, parts = min(ways, key=lambda way: way[0].bits)
-    part_of = np.full(len(program.constants), -1)
-    for number, index in enumerate(np.flatnonzero(shared.is_own).tolist()):
-        part_of[parts[index]] = number
-    constants = program.constants.copy()
-    for index, part in enumerate(parts):
-        constants[part] = shared.constants[index].mean()
-    wider, tokens, numbers = with_columns_for_constants(library, program.tokens, constants, part_of)
-    values = shared.constants[shared.is_own]
-    (formula,) = finish_one(
-        Population.of_one(wider, tokens, numbers[None]), _with_columns(data, values), wider
-    )
-    raw = data._replace(columns=data.columns + coordinates.origins[:, None])
-    return _with_groups(coordinates.with_origins(formula), values, raw, library, grouping)
-
-
-def _linear(program: FreeProgram, parts: Sequence[np.ndarray], library: Library) -> np.ndarray:
-    """Return which constants are scales and offsets of the formula or of its terms, (k,) bool."""
+def _begun(program: FreeProgram, data: DataSet, library: Library, n_groups: int) -> _Whole:
+    """Return a formula with all constants shared, or with scales and offsets by group if that is shorter."""
+    parts = groups_of(program)
+    fits = GroupedProgram(library, *program[:2], parts, data, n_groups)
+    start = np.array([program.constants[part[0]] for part in parts]).reshape(-1, 1).repeat(n_groups, axis=1)
+    none = np.zeros(len(parts), dtype=bool)
     flags = flags_of_constants(
         library, program.tokens, True, lambda name, is_linear, _: is_linear and name in _LINEAR
     )
-    return np.array([bool(flags[part[0]]) for part in parts], dtype=bool)
-
-
-def _shortest(
-    fits: GroupedProgram, start: np.ndarray, is_linear: np.ndarray, is_over: Callable[[], bool]
-) -> _Shared:
-    """Return the shortest description among those reached by sharing or freeing one constant at a time.
-
-    It begins with scales and offsets by group, and with all constants shared.
-    """
-    none = np.zeros(len(start), dtype=bool)
+    is_linear = np.array([flags[part[0]] for part in parts], dtype=bool)
     pooled = _described(fits, fits.fit(start, none, _STEPS), none)
-    best = min(pooled, _described(fits, fits.fit(pooled.constants, is_linear, _STEPS), is_linear), key=_bits)
-    tried = {none.tobytes(), is_linear.tobytes()}
+    by_group = _described(fits, fits.fit(pooled.constants, is_linear, _STEPS), is_linear)
+    return _Whole(program, parts, fits, min(pooled, by_group, key=_bits))
+
+
+def _improved(way: _Whole, is_over: Callable[[], bool]) -> _Whole:
+    """Return a formula with the shortest description reached by sharing or freeing one constant at a time."""
+    fits, best = way.fits, way.shared
+    tried = {best.is_own.tobytes()}
     while True:
         others = list[_Shared]()
-        for i in range(len(start)):
+        for i in range(len(best.is_own)):
             if is_over():
                 raise OutOfTime
             is_own = best.is_own.copy()
             is_own[i] = not is_own[i]
             if is_own.tobytes() not in tried:
                 tried.add(is_own.tobytes())
-                constants = np.where(
-                    is_own[:, None], best.constants, best.constants.mean(axis=1, keepdims=True)
-                )
-                others.append(_described(fits, fits.fit(constants, is_own, _STEPS), is_own))
+                means = best.constants.mean(axis=1, keepdims=True)
+                start = np.where(is_own[:, None], best.constants, means)
+                others.append(_described(fits, fits.fit(start, is_own, _STEPS), is_own))
         better = min(others, key=_bits, default=best)
         if not better.bits < best.bits:
-            return best
+            return way._replace(shared=best)
         best = better
 
 
 def _bits(shared: _Shared) -> float:
     return shared.bits
+
+
+def _total_bits(way: _Whole) -> float:
+    return way.shared.bits
+
+
+def _with_symbols(way: _Whole, library: Library) -> tuple[Library, Population, np.ndarray]:
+    """Return a formula with columns for its constants by group: library, program and values (q, n_groups)."""
+    program, shared = way.program, way.shared
+    part_of, constants = np.full(len(program.constants), -1), program.constants.copy()
+    numbers = np.cumsum(shared.is_own) - 1
+    for part, is_own, number, own in zip(way.parts, shared.is_own, numbers, shared.constants):
+        constants[part] = own.mean()
+        part_of[part] = number if is_own else -1
+    wider, tokens, constants = with_columns_for_constants(library, program.tokens, constants, part_of)
+    return wider, Population.of_one(wider, tokens, constants[None]), shared.constants[shared.is_own]
 
 
 def _described(fits: GroupedProgram, constants: np.ndarray, is_own: np.ndarray) -> _Shared:
