@@ -289,7 +289,7 @@ def test_an_index_and_a_sparse_column_are_left_out_only_beside_other_inputs(read
 def test_columns_of_a_fit_are_read_with_what_is_said_of_them(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text('n;"b\n(m)";a\n1;1.200,5;3\n;;\n2;;4\n', encoding="utf-8")
-    values, notes, _ = read_columns(path, ["b\n(m)", "n"])
+    values, _, notes, _ = read_columns(path, ["b\n(m)", "n"])
     np.testing.assert_array_equal(values, [[1200.5, 1], [np.nan, np.nan], [np.nan, 2]])
     assert [note.split()[0] for note in notes] == ["Commas", "Points"]
 

@@ -113,10 +113,9 @@ class DGSRRegressor(FittedRegressor):
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
         be chosen. A name that is no column is a constant to fit.
     config : dict or None, default=None
-        Settings of the search: ``batch_size`` (500 programs a round), ``gp_generations`` (25 a round),
-        ``max_rows`` (200 rows that equations are evaluated on, at most 2,000), ``tolerance`` (1e-20, the
-        NMSE of an exact fit) and ``new_groups`` (``"mean"`` predicts rows of a new group by mean constants,
-        ``"raise"`` raises).
+        Settings: ``batch_size`` (500 programs a round), ``gp_generations`` (25 a round), ``max_rows`` (200
+        that equations are evaluated on), ``tolerance`` (1e-20, the NMSE of an exact fit) and ``new_groups``
+        (``"mean"``: mean constants predict rows of a new group; ``"raise"``).
     random_state : int, RandomState instance or None, default=None
         With the same data, versions, kind of processor, `n_jobs` and budget of evaluations the same integer
         gives the same result, whatever the number of threads. With `max_time` it need not.
