@@ -68,7 +68,8 @@ def run(*arguments: str):
     ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
-    X, y, names, target, notes, weights, lines, units = read_table(write(content), "y")
+    X, y, names, target, notes, weights, lines, units, groups = read_table(write(content), "y")
+    assert groups is None
     assert (notes, weights, units) == ((), None, {})
     written = content.removeprefix("\ufeff").splitlines()
     assert all(set("123456") & set(written[line - 1]) for line in lines)
@@ -250,7 +251,10 @@ def test_the_inputs_and_the_weights_are_columns_of_choice(write):
     [
         ({"columns": ["a", "z"]}, "no column 'z'; its columns are 'a', 'n', 'y'"),
         ({"columns": ["a", "n", "a"]}, "'a' is given as an input more than once"),
-        ({"columns": ["a", "n"], "weights": "n"}, "'n' is an input and the target or the weights"),
+        (
+            {"columns": ["a", "n"], "weights": "n"},
+            "'n' is an input and the target, the weights or the groups",
+        ),
         ({"weights": "z"}, "no column 'z'"),
     ],
 )

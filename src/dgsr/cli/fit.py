@@ -218,7 +218,8 @@ def fit(
             settings |= {"max_evaluations": max_evaluations, "max_time": max_time, "selection": selection}
             settings |= {"random_state": random_state, "initial_formulas": initial_formula or None}
             settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint}
-            settings |= {"groups": None if table.groups is None else table.groups.name}
+            if table.groups is not None:
+                settings["groups"] = table.groups.name
             regressor = DGSRRegressor(callback=show, **settings)
             regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)
@@ -371,7 +372,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
 
 def _groups_of(regressor: DGSRRegressor) -> dict[str, Any]:
     """Return the constants by group of the chosen formula, None where it has none; nothing without groups."""
-    if regressor.groups_ is None:
+    if getattr(regressor, "groups_", None) is None:
         return {}
     table = regressor.constants_by_group_
     own = {

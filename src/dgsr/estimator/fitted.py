@@ -52,8 +52,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     library_: Library
     random_state_: int | None
     n_features_in_: int
-    groups_: tuple[Hashable, ...] | None
-    group_column_: int | None
+    groups_: tuple[Hashable, ...] | None = None  # set by a fit with groups
+    group_column_: int | None = None
     feature_names_in_: np.ndarray
     target_name_: str  # set by `dgsr.load`
     # Rows of the fit for `report` and `plot`, with targets, weights and indices.
@@ -153,7 +153,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
         A warning says which groups were not in the fit, if ``config["new_groups"]`` does not raise an error.
         """
-        labels, column = getattr(self, "groups_", None), getattr(self, "group_column_", None)
+        labels, column = self.groups_, self.group_column_
         if labels is None or column is None:
             return X, None
         is_apart = column == self.n_features_in_
@@ -453,7 +453,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        column = getattr(self, "group_column_", None)
+        column = self.group_column_
         if column is None or column < self.n_features_in_:  # the groups are no column apart from X
             return None if names is None else list(names)
         return [*([f"x{i + 1}" for i in range(column)] if names is None else names), "group"]

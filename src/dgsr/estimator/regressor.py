@@ -106,9 +106,8 @@ class DGSRRegressor(FittedRegressor):
         Units by which formulas must be consistent: `dgsr.Units`, or a dict of the columns' units, such as
         ``{"m": "kg", "v": "m/s"}``.
     groups : str or int, default=None
-        Name or number of a column of `X` with the labels of groups, such as subjects, which may be texts. The
-        law has one form, and each constant one value or a value for each group, whichever describes the data
-        more shortly.
+        Name or number of a column of `X` with the labels of groups, such as subjects. The law has one form,
+        and each constant one value or a value for each group, whichever describes the data more shortly.
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
         be chosen. A name that is no column is a constant to fit.
@@ -162,8 +161,8 @@ class DGSRRegressor(FittedRegressor):
     stop_reason_ : str
         ``"exact fit"`` of the rows of the search, ``"max_evaluations"``, ``"max_time"``, ``"callback"``,
         ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception from outside.
-    groups_ : tuple or None
-        The labels of the groups, in the order of their numbers in `group_column_`, the column that has them.
+    groups_ : tuple
+        Only with groups: their labels, which are numbered in the column `group_column_`.
     constants_by_group_ : pandas.DataFrame
         The constants of the chosen formula that have a value for each group, a row for each, with their
         standard errors; without columns if all constants are shared.
@@ -423,7 +422,6 @@ class DGSRRegressor(FittedRegressor):
 
         Sets the attributes `groups_` and `group_column_`.
         """
-        self.groups_ = self.group_column_ = None
         if groups is not None:
             if self.groups is not None:
                 raise ValueError(

@@ -198,7 +198,6 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     for name, kind in _ATTRIBUTES.items():
         setattr(regressor, name, _entry(attributes, name, kind))
     n_columns = regressor.n_features_in_
-    regressor.groups_ = regressor.group_column_ = None
     if "groups" in header:
         regressor.groups_, regressor.group_column_ = _groups(header["groups"])
         n_columns = max(n_columns, regressor.group_column_ + 1)
