@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dgsr.files.version import __version__
 
 if TYPE_CHECKING:
+    from dgsr.data.rates import Rates, rates
     from dgsr.estimator.parameters import Units
     from dgsr.estimator.regressor import DGSRRegressor, load
     from dgsr.expressions import Expression, Library, get_library
@@ -21,18 +22,21 @@ _ROOMS = {
     "Units": "dgsr.estimator.parameters",
     "Expression": "dgsr.expressions",
     "Library": "dgsr.expressions",
+    "Rates": "dgsr.data.rates",
     "find_symmetries": "dgsr.finders",
     "get_library": "dgsr.expressions",
     "list_generators": "dgsr.generator.checkpoints",
     "load": "dgsr.estimator.regressor",
     "load_generator": "dgsr.generator.checkpoints",
     "pretrain": "dgsr.pretraining",
+    "rates": "dgsr.data.rates",
 }
 
 __all__ = [
     "DGSRRegressor",
     "Expression",
     "Library",
+    "Rates",
     "Units",
     "__version__",
     "find_symmetries",
@@ -41,6 +45,7 @@ __all__ = [
     "load",
     "load_generator",
     "pretrain",
+    "rates",
 ]
 
 
