@@ -12,6 +12,7 @@ The kinds, of which each is a module of `_noise` that says more, are
 - ``weights``: weights that are precisions or shares: whether the form of the law is chosen;
 - ``srbench``: laws of SRBench's Feynman set, chosen by the seed, with noise of 0, 0.1, 1 and 10% of the root
   mean square of y: whether they are recovered;
+- ``rates``: systems of differential equations from noisy time series: whether their form is chosen;
 - ``told-forms``: the control of drawn sets that is told the form of the equation: how much there is to find.
 
 The program writes one line of JSON for each run, goes on where the file ends, and prints what is in the file.
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _noise import few_rows, outliers, told_forms, weights
+from _noise import few_rows, outliers, rates, told_forms, weights
 
 from dgsr.benchmarking import read_records, run_set, to_markdown
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
@@ -91,6 +92,11 @@ KINDS = {
         lambda records: print(to_markdown(records), end=""),
         {"laws": 20, "seed": 20261121, "max_time": 15.0, "methods": ["dgsr"]},
     ),
+    "rates": Kind(
+        lambda a: recorded(rates.runs(a.noise, a.seed, a.max_time), rates.KEY, a.out),
+        rates.summary,
+        {"noise": 0.01, "seed": 20261129, "max_time": 10.0},
+    ),
     "told-forms": Kind(
         lambda a: recorded(told_forms.runs(a.laws, a.seed), told_forms.KEY, a.out),
         told_forms.summary,
@@ -104,6 +110,7 @@ _HELP = {
     "seed": "that the laws are drawn or chosen by",
     "max_evaluations": "most equations of a fit",
     "max_time": "seconds of search",
+    "noise": "standard deviation of the noise, in those of the states",
     "methods": "of dgsr bench, of outliers with a loss behind a colon",
 }
 
