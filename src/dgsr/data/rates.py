@@ -226,10 +226,9 @@ def _effective_number(errors: np.ndarray) -> float:
 
 
 def _spread(t: np.ndarray, number: float) -> np.ndarray:
-    """Return the positions of so many rows of a run, evenly spread in the order of time."""
-    n = min(max(round(number), _FEWEST_TIMES), len(t))
-    ranks = np.floor((np.arange(n) + 0.5) * len(t) / n).astype(int)
-    return np.argsort(t, kind="stable")[ranks]
+    """Return the positions of every k-th row of a run in the order of time, at least so many rows."""
+    step = max(int(len(t) / max(number, _FEWEST_TIMES)), 1)
+    return np.argsort(t, kind="stable")[(len(t) - 1) % step // 2 :: step]
 
 
 def _weights(errors: np.ndarray, is_apart: np.ndarray) -> np.ndarray:
