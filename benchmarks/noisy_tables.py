@@ -13,6 +13,7 @@ The kinds, of which each is a module of `_noise` that says more, are
 - ``srbench``: laws of SRBench's Feynman set, chosen by the seed, with noise of 0, 0.1, 1 and 10% of the root
   mean square of y: whether they are recovered;
 - ``rates``: systems of differential equations from noisy time series: whether their form is chosen;
+- ``smoothers``: the errors of the rates of change of these series, by smoothers of scipy and scikit-learn;
 - ``told-forms``: the control of drawn sets that is told the form of the equation: how much there is to find.
 
 The program writes one line of JSON for each run, goes on where the file ends, and prints what is in the file.
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _noise import few_rows, outliers, rates, told_forms, weights
+from _noise import few_rows, outliers, rates, smoothers, told_forms, weights
 
 from dgsr.benchmarking import read_records, run_set, to_markdown
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
@@ -96,6 +97,11 @@ KINDS = {
         lambda a: recorded(rates.runs(a.noise, a.seed, a.max_time), rates.KEY, a.out),
         rates.summary,
         {"noise": 0.01, "seed": 20261129, "max_time": 10.0},
+    ),
+    "smoothers": Kind(
+        lambda a: recorded(smoothers.runs(a.seed), smoothers.KEY, a.out),
+        smoothers.summary,
+        {"seed": 20261129},
     ),
     "told-forms": Kind(
         lambda a: recorded(told_forms.runs(a.laws, a.seed), told_forms.KEY, a.out),
