@@ -226,8 +226,8 @@ def _effective_number(errors: np.ndarray) -> float:
 
 
 def _spread(t: np.ndarray, number: float) -> np.ndarray:
-    """Return the positions of every k-th row of a run in the order of time, at least so many rows."""
-    step = max(int(len(t) / max(number, _FEWEST_TIMES)), 1)
+    """Return the positions of every k-th row of a run in the order of time, about so many rows."""
+    step = max(round(len(t) / max(number, _FEWEST_TIMES)), 1)
     return np.argsort(t, kind="stable")[(len(t) - 1) % step // 2 :: step]
 
 
