@@ -96,7 +96,7 @@ KINDS = {
     "rates": Kind(
         lambda a: recorded(rates.runs(a.noise, a.seed, a.max_time), rates.KEY, a.out),
         rates.summary,
-        {"noise": 0.01, "seed": 20261130, "max_time": 10.0},
+        {"noise": 0.01, "seed": 20261201, "max_time": 10.0},
     ),
     "smoothers": Kind(
         lambda a: recorded(smoothers.runs(a.seed), smoothers.KEY, a.out),

@@ -11,7 +11,7 @@ from scipy.linalg import toeplitz
 
 import dgsr
 from dgsr import rates
-from dgsr.data.rates import _effective_number, _fitted
+from dgsr.data.rates import _effective_number, _fitted, _surprise
 
 TIMES = np.linspace(0.0, 6.0, 50)
 
@@ -69,6 +69,29 @@ def test_the_ends_of_a_run_are_less_certain_than_its_middle():
     assert (errors[[0, -1]] > 1.5 * errors[25]).all()
 
 
+def test_the_surprise_is_that_of_a_row_that_is_left_out():
+    u, z = np.linspace(0, 1, 30), np.sin(8 * np.linspace(0, 1, 30))
+    z[12] += 1.0
+    process = _fitted(u, z)
+    covariance = process.kernel_(u[:, None])
+    off = np.empty(30)
+    for i in range(30):
+        others = np.arange(30) != i
+        weights = np.linalg.solve(covariance[np.ix_(others, others)], covariance[others, i])
+        off[i] = abs(z[i] - weights @ z[others]) / np.sqrt(covariance[i, i] - weights @ covariance[others, i])
+    largest = np.array([off[max(i - 1, 0) : i + 2].max() for i in range(30)])
+    assert largest[12] > 4.0
+    np.testing.assert_allclose(_surprise(u, process), np.maximum(largest / 3.0, 1.0) ** 2, rtol=1e-5)
+
+
+def test_a_change_that_is_over_in_a_few_rows_is_uncertain():
+    t = np.arange(100) / 10
+    states, derivatives = (np.exp(-9 * t) + np.sin(t))[:, None], (-9 * np.exp(-9 * t) + np.cos(t))[:, None]
+    found = rates(t, states + 0.01 * np.random.default_rng(0).normal(size=states.shape))
+    assert found.errors[0] > 10 * found.errors[50]
+    assert abs(found.derivatives[0] - derivatives[0]) < 3 * found.errors[0]
+
+
 def test_a_series_without_noise_is_kept_and_its_derivative_is_near():
     states, derivatives = pendulum()
     found = rates(TIMES, states)
@@ -109,6 +132,13 @@ def test_other_units_change_the_rates_by_their_factors_alone(per_time, start, si
     np.testing.assert_allclose(other.errors / factor, found.errors, rtol=1e-3)
     np.testing.assert_allclose(other.states / size - offset, found.states, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(other.sample_weight, found.sample_weight, rtol=1e-2)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_numbers_whose_squares_are_no_floats_have_the_same_weights(size):
+    noisy = pendulum(0.05)[0]
+    weights = rates(TIMES, size * noisy).sample_weight
+    np.testing.assert_allclose(weights, rates(TIMES, noisy).sample_weight, rtol=1e-2)
 
 
 def test_repeated_and_uneven_times_are_measurements_like_others():

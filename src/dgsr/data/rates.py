@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.linalg import solve_triangular
+from scipy.ndimage import maximum_filter1d
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
@@ -24,14 +25,19 @@ from dgsr.data.checks import check_finite, check_numbers
 
 # Fewest different times of a run: the kernel has three parameters, and the process a mean.
 _FEWEST_TIMES = 5
-# Most rows of a run. Seconds grow with their cube: a state takes 0.02 s of 100 rows and 9 s of 1,000.
+# Most rows of a run. Seconds grow with their cube: a state of 100 rows takes 0.02 s, and one of 1,000 3 s.
 _MOST_ROWS = 1_000
+# Standard errors that a row may be off from what the others predict, before its errors and those of its
+# neighbours are enlarged: by the square of the ratio. The errors of the first rate of competition are then
+# 0.8 times what they say, and 2.3 times without (root mean square; benchmarks/_noise/rates.py, noise of 1%).
+_EXPECTED = 3.0
 # Variances of the noise that are considered, in squares of the range of the state. The lower one is what
 # keeps the matrix of a run without noise regular.
 _NOISE = 1e-10, 1.0
 # Variances of the process that are considered, in the same unit.
 _AMPLITUDE = 1e-4, 1e4
-# Length of the process in time that the search for it begins with, as a share of the span of the run.
+# Length of the process in time that the search for it begins with, as a share of the span of the run. From
+# 0.01 to 1 all lead to the same errors of the rates (benchmarks/_noise/rates.py, with noise of 1 and 5%).
 _FIRST_LENGTH = 0.1
 # Longest length that is considered, in the same unit: a run is then nearly a parabola.
 _LONGEST = 10.0
@@ -86,12 +92,14 @@ def rates(t: Any, X: Any, *, groups: Any = None) -> Rates:
     -----
     A state is taken for a Gaussian process of time with a Matern kernel of order 5/2, measured with normal
     noise of the same size in every row of a run. The errors are the standard deviations of that process given
-    the measurements; they are largest at the ends of a run, and where times are far apart.
+    the measurements; they are largest at the ends of a run, and where times are far apart. They are enlarged
+    where a row is more than three standard errors from what the other rows predict, as in a change that is
+    over within a few rows.
 
     References
     ----------
     Rasmussen and Williams, *Gaussian Processes for Machine Learning*, MIT Press, 2006: equations 2.23 to
-    2.26 (mean and variance), 4.17 (the kernel), section 9.4 (derivatives).
+    2.26 (mean and variance), 4.17 (the kernel), 5.12 (leave-one-out), section 9.4 (derivatives).
 
     Examples
     --------
@@ -115,6 +123,7 @@ def rates(t: Any, X: Any, *, groups: Any = None) -> Rates:
         for j in range(table.shape[1]):
             of_rows[:, rows, j], number = _smoothed(times[rows], table[rows, j])
             numbers.append(number)
+        # A row has one weight for all states, so that the state with the fewest independent errors decides.
         is_apart[rows[_spread(times[rows], min(numbers))]] = True
     states, derivatives, state_errors, errors = (_like(X, values) for values in of_rows)
     return Rates(states, derivatives, state_errors, errors, _weights(of_rows[3], is_apart))
@@ -170,7 +179,8 @@ def _smoothed(t: np.ndarray, x: np.ndarray) -> tuple[tuple[np.ndarray, ...], flo
     state, errors = _given(process, covariance, covariance)
     slope, slope_errors = _given(process, slopes, of_slopes)
     values = mean + scale * state, scale / span * slope
-    deviations = scale * _deviations(errors), scale / span * _deviations(slope_errors)
+    surprise = _surprise(u, process)
+    deviations = scale * surprise * _deviations(errors), scale / span * surprise * _deviations(slope_errors)
     return (*values, *deviations), _effective_number(slope_errors)
 
 
@@ -216,6 +226,21 @@ def _deviations(errors: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(variances, np.finfo(np.float64).eps * np.abs(variances).max()))
 
 
+def _surprise(u: np.ndarray, process: GaussianProcessRegressor) -> np.ndarray:
+    """Return what the errors of each row are multiplied by, 1 or more, shape (n_rows,).
+
+    The process has one length for a whole run, so that its errors are too small where the state changes
+    faster than elsewhere, or a measurement is wrong. There a row is far from what the others predict.
+
+    Reference: Rasmussen and Williams, 2006, equation 5.12 (leave-one-out predictions).
+    """
+    inverse = solve_triangular(process.L_, np.eye(len(u)), lower=True)
+    residuals = np.abs(process.alpha_) / np.sqrt(np.sum(inverse**2, axis=0))
+    order, largest = np.argsort(u, kind="stable"), np.empty(len(u))
+    largest[order] = maximum_filter1d(residuals[order], 3)
+    return np.maximum(largest / _EXPECTED, 1.0) ** 2
+
+
 def _effective_number(errors: np.ndarray) -> float:
     """Return how many independent errors have as large a sum of squares, with as much variation.
 
@@ -233,5 +258,5 @@ def _spread(t: np.ndarray, number: float) -> np.ndarray:
 
 def _weights(errors: np.ndarray, is_apart: np.ndarray) -> np.ndarray:
     """Return one over the mean of the squared errors of a row, each by its mean over rows; 0 if not apart."""
-    squares = errors**2
+    squares = (errors / errors.max(axis=0)) ** 2  # of ratios, since squares of errors may exceed a float
     return np.where(is_apart, 1.0 / np.mean(squares / squares.mean(axis=0), axis=1), 0.0)
