@@ -46,19 +46,26 @@ _LONGEST = 10.0
 class Rates(NamedTuple):
     """Smoothed states of a time series and their rates of change, by row.
 
-    Each but the weights is of shape (n_rows, n_states), in the order of the rows given: a DataFrame with the
-    index and the column names of `X` if that is one, and an array otherwise.
+    The first four are DataFrames with the index and the column names of the states given if these are one,
+    and arrays otherwise. Rows are in the order given.
+
+    Parameters
+    ----------
+    states : ndarray or DataFrame of shape (n_rows, n_states)
+        The states without their noise.
+    derivatives : ndarray or DataFrame of shape (n_rows, n_states)
+        Their derivatives by time.
+    state_errors, errors : ndarray or DataFrame of shape (n_rows, n_states)
+        Standard errors of the states, and of the derivatives.
+    sample_weight : ndarray of shape (n_rows,)
+        Weights for a fit of all derivatives: 0 in most rows, since neighbours share their errors, and in the
+        others one over the mean of the squared errors, each as a multiple of its mean over the rows.
     """
 
-    #: The states without their noise.
     states: Any
-    #: Their derivatives by time.
     derivatives: Any
-    #: Standard deviations of the errors of the states.
     state_errors: Any
-    #: Standard deviations of the errors of the derivatives.
     errors: Any
-    #: Weights for a fit of the derivatives, shape (n_rows,): 0 in most rows, since neighbours share an error.
     sample_weight: np.ndarray
 
 
