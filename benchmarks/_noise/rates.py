@@ -129,9 +129,10 @@ def runs(noise: float, seed: int, max_time: float) -> list[Fit]:
 
 
 def summary(records: Sequence[dict[str, Any]]) -> None:
-    """Print how many laws are chosen and on the front by kind, with the median error of the rates."""
-    for kind in KINDS:
-        own = [record for record in records if record["kind"] == kind and "error" not in record]
+    """Print by noise and kind how many laws are chosen and on the front, and the median error of the rates."""
+    for noise, kind in dict.fromkeys((record["noise"], record["kind"]) for record in records):
+        own = [r for r in records if (r["noise"], r["kind"]) == (noise, kind) and "error" not in r]
         errors = np.median([r["error_of_rate"] for r in own]) if own else np.nan
         n_chosen, n_front = (sum(r[key] for r in own) for key in ("chosen", "on_front"))
-        print(f"{kind:>10}: {n_chosen} of {len(own)} chosen, {n_front} on the front, error {errors:.3f}")
+        found = f"{n_chosen} of {len(own)} chosen, {n_front} on the front"
+        print(f"noise {noise:.0%}, {kind:>8}: {found}, error {errors:.3f}")
