@@ -129,7 +129,7 @@ def runs(noise: float, seed: int, max_time: float) -> list[Fit]:
 
 
 def summary(records: Sequence[dict[str, Any]]) -> None:
-    """Print by noise and kind how many laws are chosen and on the front, and the median error of the rates."""
+    """Print by noise and kind how many laws are chosen and on the front, and the median of the errors."""
     for noise, kind in dict.fromkeys((record["noise"], record["kind"]) for record in records):
         own = [r for r in records if (r["noise"], r["kind"]) == (noise, kind) and "error" not in r]
         errors = np.median([r["error_of_rate"] for r in own]) if own else np.nan
