@@ -130,6 +130,23 @@ def fit(
             "exp/log=0 or sin/sin=any. May be repeated.",
         ),
     ] = None,
+    lower: Annotated[float | None, FORMULAS(help="Number that no formula is below between the rows.")] = None,
+    upper: Annotated[float | None, FORMULAS(help="Number that no formula is above between the rows.")] = None,
+    monotone: Annotated[
+        list[str] | None,
+        FORMULAS(
+            metavar="COLUMN=DIRECTION",
+            help="Column along which formulas only rise or only fall, such as dose=increasing. May be "
+            "repeated.",
+        ),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        FORMULAS(
+            metavar="COLUMN=NUMBER,value=NUMBER",
+            help="Value of the target that is known, such as dose=0,value=0. May be repeated.",
+        ),
+    ] = None,
     test_size: Annotated[
         float | None,
         DATA(
@@ -201,7 +218,7 @@ def fit(
             target = table.target
             for note in table.notes:
                 print_note(note)
-            rules = rules_of(complexity, nested)
+            rules = rules_of(complexity, nested, monotone, at) | {"lower": lower, "upper": upper}
             known = known_units(table.units)
             rules |= units_of(units, y_units, unitless_constants, unit_penalty, target, known)
             _note_units(table.units, known, TABLE in (units or ()))

@@ -25,11 +25,16 @@ def known_units(units: Mapping[str, str]) -> dict[str, str]:
     return {name: unit for name, unit in units.items() if is_known(unit)}
 
 
-def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> dict[str, Any]:
-    """Return the settings `complexity` and `nested`, those that are given.
+def rules_of(
+    complexity: Sequence[str] | None,
+    nested: Sequence[str] | None,
+    monotone: Sequence[str] | None = None,
+    at: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return the settings `complexity`, `nested`, `monotone` and `at`, those that are given.
 
-    The texts are such as ``"sin=9"``, and ``"sin/sin=1"`` or ``"sin/sin=any"``; ValueError if one has another
-    form. The estimator checks names and numbers.
+    The texts are such as ``"sin=9"``, ``"sin/sin=1"`` or ``"sin/sin=any"``, ``"dose=increasing"``, and
+    ``"dose=0,value=0"``; ValueError if one has another form. The estimator checks names and numbers.
     """
     complexities: dict[str, Any] = {}
     for text in complexity or ():
@@ -45,7 +50,13 @@ def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> 
             raise ValueError(f"--nested {text!r} must be {form}.")
         _check_new(inner, limits.get(outer, {}), f"--nested {outer}/...")
         limits.setdefault(outer, {})[inner] = None if number == "any" else _number(number)
-    given = {"complexity": complexities, "nested": limits}
+    directions: dict[str, str] = {}
+    for text in monotone or ():
+        name, direction = _parts(text, "--monotone", "COLUMN=increasing or COLUMN=decreasing")
+        _check_new(name, directions, "--monotone")
+        directions[name] = direction
+    points = [_point(text) for text in at or ()]
+    given = {"complexity": complexities, "nested": limits, "monotone": directions, "at": points}
     return {name: value for name, value in given.items() if value}
 
 
@@ -107,6 +118,19 @@ def _parts(text: str, option: str, form: str) -> tuple[str, str]:
     if not (equals and name and number):
         raise ValueError(f"{option} {text!r} must be {form}.")
     return name, number
+
+
+def _point(text: str) -> dict[str, Any]:
+    """Return the numbers of a known point by the names of columns and ``value``."""
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, number = _parts(part, "--at", "COLUMN=NUMBER,value=NUMBER, such as dose=0,value=0")
+        _check_new(name, found, f"--at {text!r}")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise ValueError(f"--at {text!r} has {number!r}, which is no number.") from None
+    return found
 
 
 def _number(text: str) -> Any:

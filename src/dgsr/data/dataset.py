@@ -18,6 +18,9 @@ SOME_ROWS = 1_000
 _MOST_ORDINARY = 200
 #: Fewest rows of a group in a sample: its scale, offset and a few other constants must leave some.
 ROWS_OF_A_GROUP = 10
+# Weight of all anchors together, as a multiple of that of all rows. A fit misses them by about the inverse of
+# it, in what it would miss them by without; larger ones slow the fits of constants.
+_WEIGHT_OF_ANCHORS = 1e4
 # Smallest weight of a row of ordinary weight, as a share of the median weight.
 _LEAST_WEIGHT = 0.01
 # The groups of rows that belong to none.
@@ -104,6 +107,24 @@ class DataSet(NamedTuple):
         """
         other = DataSet.from_arrays(self.columns.T, self.y, self.weights * precision, self.counts)
         return other._replace(n_effective=self.n_effective, groups=self.groups)
+
+    def with_anchors(self, columns: np.ndarray, values: np.ndarray) -> DataSet:
+        """Return the data with points that are known exactly, which a fit of constants hardly misses.
+
+        The points are of shape (n_features, n_points), and their values of (n_points,). The NMSE of a formula
+        that passes them is that on the rows alone, and the effective number of measurements is theirs.
+        """
+        if not len(values):
+            return self
+        share = np.full(len(values), _WEIGHT_OF_ANCHORS * self.weights.sum() / len(values))
+        found = DataSet.from_arrays(
+            np.hstack([self.columns, columns]).T,
+            np.concatenate([self.y, values]),
+            np.concatenate([self.weights, share]),
+            np.concatenate([self.counts, np.ones(len(values))]),
+        )
+        variance = self.variance / (1.0 + _WEIGHT_OF_ANCHORS)
+        return found._replace(variance=variance, n_effective=self.n_effective)
 
     def with_noise_exponent(self, exponent: float) -> DataSet:
         """Return the data with the effective number for a noise of variance in proportion to w**-exponent.

@@ -74,6 +74,10 @@ CONSTRAINTS: dict[str, tuple[Any, list[Any]]] = {
     "forbidden": (None, ["array-like", None]),
     "nested": (None, [Mapping, None]),
     "min_length": (1, [Interval(Integral, 1, None, closed="left")]),
+    "lower": (None, [_Range(Real, None, None, closed="neither"), None]),
+    "upper": (None, [_Range(Real, None, None, closed="neither"), None]),
+    "monotone": (None, [Mapping, None]),
+    "at": (None, [Mapping, "array-like", None]),
 }
 CONFIG: dict[str, tuple[Any, list[Any]]] = {
     "batch_size": (500, [Interval(Integral, 2, 100_000, closed="both")]),  # whose arrays take a gigabyte

@@ -32,6 +32,7 @@ from dgsr.fitting import (
     Loss,
     Outcome,
     check_loss,
+    check_number,
     demanded,
     outlying_rows,
     planned,
@@ -99,9 +100,10 @@ class DGSRRegressor(FittedRegressor):
         Rule that selects the formula of the front that `predict` uses; an exact fit takes precedence. See
         `dgsr.pareto.ParetoFront.select`.
     constraints : dict or None, default=None
-        Rules that every formula keeps: ``required`` and ``forbidden`` (names of columns and operators),
-        ``nested`` (such as ``{"exp": {"log": 0}}``: how often an operator occurs below another) and
-        ``min_length`` (1 token).
+        Rules that every formula keeps: ``required`` and ``forbidden`` columns and operators, ``nested``
+        (``{"exp": {"log": 0}}``: log never below exp), ``min_length`` (1 token), and, between the rows,
+        ``lower`` and ``upper`` bounds, ``monotone`` (``{"dose": "increasing"}``) and ``at`` (``{"dose": 0,
+        "value": 0}``).
     units : Units, dict or None, default=None
         Units by which formulas must be consistent: `dgsr.Units`, or a dict of the columns' units, such as
         ``{"m": "kg", "v": "m/s"}``.
@@ -443,6 +445,7 @@ class DGSRRegressor(FittedRegressor):
                 f"y is {value:g} in every row, and {required=} asks for more than a number; require nothing, "
                 "or give targets that vary."
             )
+        check_number(value, settings)
         warn_caller(f"y is {value:g} in every row; the formula is that number.")
         names = self._feature_names()
         self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, settings["tolerance"])

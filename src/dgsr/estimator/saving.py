@@ -399,7 +399,7 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
             held[name] = str(value)
         elif name in ("initial_formulas", "required", "forbidden") and value is not None:
             held[name] = [str(text) for text in value]
-        elif name in ("complexity", "nested") and value is not None:
+        elif name in ("complexity", "nested", "monotone", "at") and value is not None:
             held[name] = _plain_mapping(value)
         elif name == "y_units" and isinstance(value, Sequence) and not isinstance(value, str):
             held[name] = [unit if unit is None else str(unit) for unit in value]
@@ -413,9 +413,11 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _plain_mapping(value: Any) -> Any:
-    """Return a mapping of mappings or numbers in a form for JSON."""
+    """Return a mapping of mappings, numbers or words, or a list of such, in a form for JSON."""
     if isinstance(value, Mapping):
         return {str(key): _plain_mapping(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_mapping(inner) for inner in value]
     return _plain(value)
 
 

@@ -1,4 +1,4 @@
-"""The test whether programs satisfy the rules of required and forbidden tokens, nesting and units."""
+"""The test whether programs satisfy the rules of required and forbidden tokens, nesting, units and shape."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from dgsr.expressions.programs.library import Library
 
 # Factor a by which n violations of units raise the NMSE in selection, to 1 + a n, where none is allowed.
 _BREEDING_PENALTY = 9.0
+# Largest violation of shape constraints that counts in selection, in standard deviations of y.
+_MOST_OF_SHAPE = 1.0
 
 
 class Validity:
-    """Tests of the tokens and units of programs, one for each use of a program.
+    """Tests of the tokens, units and shape of programs, one for each use of a program.
 
     `tried`, `whole`, `scaled` and `terms` return masks of shape (n_programs,).
     """
@@ -38,11 +40,24 @@ class Validity:
         return np.isfinite(self.factors(programs, of_whole=False))
 
     def factors(self, programs: Population, of_whole: bool = True) -> np.ndarray:
-        """Return factors of the NMSE for violations of units by formulas or parts; inf if invalid."""
-        units = self._constraints.units
-        if units is None:
+        """Return factors of the NMSE for violations by formulas or parts; inf if invalid.
+
+        Parts of formulas have no shape.
+        """
+        units, factors = self._constraints.units, np.ones(len(programs))
+        if units is not None:
+            factors = units.handicaps(units.violations(*programs.arrays, self._library, of_whole=of_whole))
+        return np.where(self.shape_factors(programs) > 1.0, np.inf, factors) if of_whole else factors
+
+    def shape_factors(
+        self, programs: Population, slope: np.ndarray | None = None, intercept: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the factors of the NMSE in selection for the shape of slope*f + intercept, (n_programs,)."""
+        shape = self._constraints.shape
+        if shape is None:
             return np.ones(len(programs))
-        return units.handicaps(units.violations(*programs.arrays, self._library, of_whole=of_whole))
+        violations = shape.violations(*programs.arrays, self._library, slope, intercept)
+        return 1.0 + _BREEDING_PENALTY * np.minimum(violations, _MOST_OF_SHAPE)
 
     def violations(self, programs: Population) -> np.ndarray:
         """Return the number of violations of units in programs of the rounds, shape (n_programs,)."""
@@ -54,7 +69,7 @@ class Validity:
         return units.violations(*programs.arrays, self._library, of_whole=of_whole)
 
     def factors_in_rounds(self, programs: Population) -> tuple[np.ndarray, np.ndarray]:
-        """Return the factors of the NMSE of programs of the rounds, for the archive and for selection."""
+        """Return the factors of the NMSE for units in the rounds, for the archive and for selection."""
         units = self._constraints.units
         if units is None:
             return np.ones(len(programs)), np.ones(len(programs))

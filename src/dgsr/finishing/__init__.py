@@ -21,6 +21,7 @@ from dgsr.expressions.formulas.coordinates import unscaled
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
+from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.translation import FreeProgram
 from dgsr.expressions.programs.units import Units
 from dgsr.expressions.rewriting.angles import with_roots
@@ -42,6 +43,7 @@ class _Demands(NamedTuple):
     required: frozenset[int]
     nesting: Nesting | None
     units: Units | None
+    shape: ShapeConstraints | None
     library: Library
 
     def are_met(self, tokens: np.ndarray, required: frozenset[int]) -> bool:
@@ -55,11 +57,16 @@ class _Demands(NamedTuple):
         return new if self.are_met(new.tokens, required) else old
 
     def violations(self, forms: list[FittedProgram]) -> np.ndarray:
-        """Return the number of violations of the rules of units in each form, shape (n_forms,)."""
-        if self.units is None:
+        """Return the number of violations of the rules of units and shape in each form, shape (n_forms,)."""
+        if self.units is None and self.shape is None:
             return np.zeros(len(forms))
         programs = Population.from_expressions([_expression(form, self.library) for form in forms])
-        return self.units.violations(*programs.arrays, self.library, by_value=True)
+        found = np.zeros(len(forms))
+        if self.units is not None:
+            found += self.units.violations(*programs.arrays, self.library, by_value=True)
+        if self.shape is not None:
+            found += self.shape.violations(*programs.arrays, self.library) > 0.0
+        return found
 
 
 def finish(
@@ -71,6 +78,7 @@ def finish(
     required: frozenset[int] = frozenset(),
     nesting: Nesting | None = None,
     units: Units | None = None,
+    shape: ShapeConstraints | None = None,
     is_over: Callable[[], bool] = lambda: False,
     known: dict[bytes, Expression] | None = None,
 ) -> list[Expression]:
@@ -96,6 +104,8 @@ def finish(
         Limits on nesting that a formula respects if its program does.
     units : Units, optional
         Units of the columns and the target; of several forms, one with the fewest violations is returned.
+    shape : ShapeConstraints, optional
+        Rules in the raw variables, a violation of which counts like one of units.
     is_over : callable, optional
         Returns True once the time is over.
     known : dict, optional
@@ -103,7 +113,7 @@ def finish(
     """
     known = {} if known is None else known
     fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
-    demands = _Demands(required, nesting, units, library)
+    demands = _Demands(required, nesting, units, shape, library)
     for i, n in enumerate(programs.is_constant.sum(axis=1).tolist()):
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
         program = FreeProgram(tokens, constants, np.ones(n, dtype=bool))

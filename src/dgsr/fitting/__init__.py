@@ -6,6 +6,7 @@ from dgsr.fitting.losses import WITHOUT_OUTLIERS, Loss, check_loss
 from dgsr.fitting.outliers import outlying_rows
 from dgsr.fitting.plan import planned
 from dgsr.fitting.run import FitDriver, Outcome
+from dgsr.fitting.shape import check_number
 
 __all__ = [
     "WITHOUT_OUTLIERS",
@@ -16,6 +17,7 @@ __all__ = [
     "Loss",
     "Outcome",
     "check_loss",
+    "check_number",
     "demanded",
     "outlying_rows",
     "planned",

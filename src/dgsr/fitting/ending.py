@@ -73,15 +73,19 @@ def front_and_choice(
     search by group follows one of a law of all rows, `of_all`, whose formulas compete.
     """
     begin_phase("finishing")
+    shape, anchored = rules.constraints.shape, rows
+    if shape is not None and of_all is None:
+        anchored = rows._replace(fitted=rows.fitted.with_anchors(*shape.anchors))
     share, nmse = 1.0 if is_last else _SHARE_BETWEEN, None
     is_over = budget.finishing(share, is_last)
     is_late = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
     if of_all is None:
-        formulas = begun.formulas[:] = _finished(begun, rules, rows, is_late)
+        formulas = begun.formulas[:] = _finished(begun, rules, anchored, is_late)
     else:
         formulas = [*of_all.formulas, *_finished_by_group(begun, of_all, rules, rows, is_late)]
     if formulas and len(rows.data.y) > MANY_ROWS:
-        formulas, nmse = promising(formulas, rows.fitted, rows.data, rules.constraints.units, is_over)
+        units = rules.constraints.units
+        formulas, nmse = promising(formulas, rows.fitted, rows.data, units, is_over, shape)
     front = ParetoFront.from_expressions(
         formulas,
         rows.data,
@@ -90,8 +94,9 @@ def front_and_choice(
         rows.held_out,
         partial(_uncertainty_of, loss=loss, rows=rows, measured=measured, is_over=is_over),
         rules.constraints.units,
-        partial(_with_digits, data=rows.fitted, tolerance=rules.tolerance, is_over=is_over),
+        partial(_with_digits, data=anchored.fitted, tolerance=rules.tolerance, is_over=is_over),
         nmse,
+        shape,
     )
     if len(front) == 0:  # no program is finite on the rows that were not in the search
         return None
@@ -120,6 +125,9 @@ def _finished(
     # Constants are rounded with columns measured from their origins, not with large numbers that differ
     # by little.
     fitted = rows.fitted._replace(columns=coordinates.from_origins(rows.fitted.columns))
+    shape = rules.constraints.shape
+    if shape is not None:
+        shape = shape.in_coordinates(coordinates.origins, np.ones(len(coordinates.origins)))
 
     finished, of_search = list[Expression](), archive.population()
     for further in begun.search.at_the_end(rows.measured, is_over):
@@ -128,8 +136,8 @@ def _finished(
         scored, of_search = Scored(found, found.nmse(begun.search.data)), of_search[:0]
         found = found[by_total_bits(scored, archive, begun.search.data)]
         finished += finish(
-            found, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, is_over,
-            begun.finished,
+            found, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, shape,
+            is_over, begun.finished,
         )  # fmt: skip
         begin_phase("extending")
     begin_phase("finishing")

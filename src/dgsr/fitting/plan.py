@@ -22,6 +22,7 @@ from dgsr.fitting.ending import SelectionSettings
 from dgsr.fitting.initial import Initial, initial_programs
 from dgsr.fitting.losses import near_neighbours
 from dgsr.fitting.run import FitDriver
+from dgsr.fitting.shape import shape_of
 from dgsr.search import Islands, Search, SearchConfig, compile_kernels, number_of_islands
 from dgsr.search.evolution import EvolutionConfig
 
@@ -71,6 +72,7 @@ def planned(
     )
     with budget.stopped_clock():  # reading units loads pint
         units = _units(parameters, feature_names, library.n_variables)
+    shape = shape_of(parameters, feature_names, *data)
     lengths = {name: parameters[name] for name in ("min_length", "max_length")}
     constraints = replace(constraints, units=units, **lengths)
     initial, constraints = initial_programs(
@@ -91,14 +93,27 @@ def planned(
     config = _search_config(parameters, tolerance)
     make = Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours)
     settings = dict[str, Any](library=library, constraints=constraints, config=config, generator=generator)
-    make_search = partial(make, **settings, engine=parameters["gp"], seed=begin.seed)
+    make_search: Callable[..., Search] = partial(make, **settings, engine=parameters["gp"], seed=begin.seed)
+    if shape is not None:
+        shape_of_search = shape.in_coordinates(*prepared.coordinates)
+        make_search = partial(_make_with_shape, make_search, replace(constraints, shape=shape_of_search))
     # A fit that continues from a checkpoint had this time before the file was written.
     if begin.checkpoint is None or not begin.checkpoint.states:
         budget.leave_time()
+    constraints = replace(constraints, shape=shape)
     rules = SelectionSettings(
         library, constraints, feature_names, parameters["selection"], tolerance, grouping
     )
     return FitDriver(prepared, parameters["loss"], make_search, budget, rules, initial, begin.checkpoint)
+
+
+def _make_with_shape(
+    make_search: Callable[..., Search], constraints: Constraints, data: DataSet, budget: Budget
+) -> Search:
+    """Return a search under constraints with a shape, on data with the points that are known."""
+    assert constraints.shape is not None
+    data = data.with_anchors(*constraints.shape.anchors)
+    return make_search(data=data, budget=budget, constraints=constraints)
 
 
 def _without_idle_columns(

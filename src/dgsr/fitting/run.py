@@ -178,6 +178,12 @@ class FitDriver:
                 f"{none} was consistent with the units and finite on every row of X; check the units, let "
                 "constants carry them, set a penalty in Units, or raise max_evaluations or max_time."
             )
+        if self._rules.constraints.shape is not None:
+            return (
+                f"{none} kept all that is given of lower, upper, monotone and at on the box of X, and had "
+                "finite values there; check these constraints against the data, leave one out, or raise "
+                "max_evaluations or max_time."
+            )
         return (
             f"{none} had finite values on every row of X; raise max_evaluations or max_time, or rescale the "
             "inputs."

@@ -13,6 +13,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.candidate import Candidate
 from dgsr.pareto.choosing import SELECTIONS, least_bic, losses_of, rivals, shortest, steepest
@@ -78,6 +79,7 @@ class ParetoFront(Sequence[Candidate]):
         units: Units | None = None,
         with_digits: Callable[[Expression], Expression] | None = None,
         nmse: np.ndarray | None = None,
+        shape: ShapeConstraints | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions of one library, whose losses are computed on `data`.
 
@@ -108,9 +110,11 @@ class ParetoFront(Sequence[Candidate]):
             before.
         nmse : ndarray of shape (n_expressions,), optional
             The NMSE of the expressions on `data`, if it is known.
+        shape : ShapeConstraints, optional
+            Rules that every formula of the front keeps.
         """
         candidates, n_left_off = candidates_of(
-            expressions, data, feature_names, tolerance, assess, units, with_digits, nmse
+            expressions, data, feature_names, tolerance, assess, units, with_digits, nmse, shape
         )
         losses = None
         if held_out is not None and candidates:

@@ -12,7 +12,9 @@ from dgsr.expressions.formulas.coordinates import without_origins
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
+from dgsr.expressions.formulas.shape_proof import keeps_shape
 from dgsr.expressions.formulas.soundness import pure_columns, unseen_waves, weak_points
+from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import LEAST_GAIN
 
@@ -46,6 +48,7 @@ def promising(
     data: DataSet,
     units: Units | None = None,
     is_over: Callable[[], bool] = lambda: False,
+    shape: ShapeConstraints | None = None,
 ) -> tuple[list[Expression], np.ndarray]:
     """Return the formulas that may be on the front of all rows, and their NMSE on all rows.
 
@@ -53,7 +56,7 @@ def promising(
     finite on all rows. Formulas are evaluated in the order of their descriptions until time is over, since a
     hundred formulas on a million rows would take seconds.
     """
-    losses, _ = judged(expressions, sample, units)
+    losses, _ = judged(expressions, sample, units, shape=shape)
     bits = np.array([length_on(e, sample) for e in expressions])
     nmse = dict[int, float]()
     sound = list[int]()
@@ -104,11 +107,16 @@ def nmse_of(expressions: Sequence[Expression], data: DataSet) -> np.ndarray:
 
 
 def judged(
-    expressions: Sequence[Expression], data: DataSet, units: Units | None, nmse: np.ndarray | None = None
+    expressions: Sequence[Expression],
+    data: DataSet,
+    units: Units | None,
+    nmse: np.ndarray | None = None,
+    shape: ShapeConstraints | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the losses by which formulas are compared, and their factors for units, shape (n_expressions,).
 
-    `nmse` is the NMSE of the formulas on `data`, if it is known.
+    `nmse` is the NMSE of the formulas on `data`, if it is known. Formulas that break shape constraints have
+    an infinite loss.
     """
     programs = Population.from_expressions(expressions)
     losses, handicaps = nmse_of(expressions, data) if nmse is None else nmse, np.ones(len(programs))
@@ -116,6 +124,10 @@ def judged(
         library = programs.library
         handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
         losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
+    if shape is not None:
+        finite = np.isfinite(losses).tolist()
+        kept = [is_finite and keeps_shape(e, shape) for e, is_finite in zip(expressions, finite)]
+        losses = np.where(kept, losses, np.inf)
     return losses, handicaps
 
 

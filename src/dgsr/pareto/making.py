@@ -13,6 +13,7 @@ from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.formulas.units_of_constants import units_of_constants
+from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import LEAST_GAIN
 from dgsr.pareto.candidate import Candidate
@@ -35,6 +36,7 @@ def candidates_of(
     units: Units | None,
     with_digits: Callable[[Expression], Expression] | None,
     nmse: np.ndarray | None,
+    shape: ShapeConstraints | None = None,
 ) -> tuple[list[Candidate], int]:
     """Return the candidates of the front of some expressions, and how many were excluded for weak points.
 
@@ -44,7 +46,7 @@ def candidates_of(
         return [], 0
     assess = assess or partial(uncertainty_of, data=data)
     expressions = list(expressions)
-    losses, handicaps = judged(expressions, data, units, nmse)
+    losses, handicaps = judged(expressions, data, units, nmse, shape)
     bits = np.array([length_on(e, data) for e in expressions])
     losses = without_long_exact_fits(losses, bits, data, tolerance)
     supported = are_supported(expressions, losses, bits, data, tolerance)
@@ -54,7 +56,7 @@ def candidates_of(
         finer = expressions[i] if with_digits is None else with_digits(expressions[i])
         if finer is expressions[i]:
             continue
-        its_losses, (handicap,) = judged([finer], data, units)
+        its_losses, (handicap,) = judged([finer], data, units, shape=shape)
         (loss,) = without_long_exact_fits(its_losses, bits[i], data, tolerance)
         if loss < losses[i] and n_weak_points(finer, data) <= n_weak_points(expressions[i], data):
             expressions[i], losses[i], handicaps[i] = finer, loss, handicap

@@ -95,6 +95,8 @@ class Plain(Evaluation):
     def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
         to_keep, to_breed = self.valid.factors_in_rounds(population)
+        of_shape = self.valid.shape_factors(population)
+        to_keep, to_breed = np.where(of_shape > 1.0, np.inf, to_keep), of_shape * to_breed
         for part in self.budget.parts(len(population), self.data):
             nmse[part] = population[part].nmse(self.data)
             self.budget.count(nmse[part])
@@ -139,10 +141,12 @@ class Fitted(Evaluation):
         self._fit(population, self._best(newcomers, fit), fit)
         self._fit(population, best_others, fit)
         budget.count(fit.nmse[:n])
-        counted = fit._replace(nmse=_times(fit.nmse, to_keep))
+        # A variant without slope or intercept may keep a rule that the fit breaks by little.
+        of_shape = self.valid.shape_factors(population, fit.slope, fit.intercept)
+        counted = fit._replace(nmse=_times(fit.nmse, to_keep) * of_shape)
         self.archive.update(*self._entries(population, counted))
         # All exact programs get the same NMSE, so that the shortest wins and not the smallest rounding error.
-        return np.maximum(fit.nmse, self.config.tolerance) * to_breed
+        return np.maximum(fit.nmse, self.config.tolerance) * to_breed * of_shape
 
     def _best(self, chosen: np.ndarray, fit: Fit) -> np.ndarray:
         """Return the best of the chosen programs, as many as the share `fit_share` of them."""

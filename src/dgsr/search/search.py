@@ -180,7 +180,7 @@ class Search(SearchState):
     def _search_in_table(self, data: DataSet, symmetries: bool) -> Population:
         """Return the front of a search in another table, which spends the budget of this one."""
         constraints, generator, engine, seed = self.arguments
-        free = replace(constraints, forbidden_columns=(), required=(), units=None, min_length=1)
+        free = replace(constraints, forbidden_columns=(), required=(), units=None, shape=None, min_length=1)
         library = self.library.with_variables(len(data.columns))
         # A column there is another quantity than the one of its name here.
         own = tuple(pair for pair in library.complexities if pair[0] in library.operators)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import DEFAULT_LIMITS, Limits, Nesting
+from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
 
 # Pairs of an operator and a forbidden child, which it would invert or make idle.
@@ -72,6 +73,9 @@ class Constraints:
         None means no limit. By default no sine or cosine occurs below another.
     units : Units, optional
         Units by which a search penalises candidates; `satisfy_user_rules` does not use them.
+    shape : ShapeConstraints, optional
+        Bounds, monotonicity and known points in the coordinates of the programs; `satisfy_user_rules` does
+        not use them.
 
     Notes
     -----
@@ -100,6 +104,7 @@ class Constraints:
     required: tuple[str, ...] = ()
     nested: tuple[tuple[str, str, int | None], ...] = ()
     units: Units | None = None
+    shape: ShapeConstraints | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length < self.max_length:

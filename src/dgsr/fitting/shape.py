@@ -1,0 +1,108 @@
+"""Shape constraints from the settings of a fit and its table."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dgsr.data.dataset import SOME_ROWS, evenly_spaced
+from dgsr.expressions.programs.shape import Known, ShapeConstraints
+
+_DIRECTIONS = {"increasing": 1, "decreasing": -1}
+# The key of `at` for the value of the target.
+_VALUE = "value"
+
+
+def shape_of(
+    settings: Mapping[str, Any],
+    feature_names: Sequence[str] | None,
+    X: np.ndarray,
+    y: np.ndarray,
+    sample_weight: np.ndarray | None,
+) -> ShapeConstraints | None:
+    """Return the shape constraints of `lower`, `upper`, `monotone` and `at`; None if none is given.
+
+    Their box is that of the rows of `X` (n_samples, n_features) with a positive weight (n_samples,), and
+    their unit the standard deviation of `y` (n_samples,) there. Raises ValueError if a name is no column, a
+    direction or number is none, or two rules exclude each other.
+    """
+    lower, upper = settings["lower"], settings["upper"]
+    if lower is None and upper is None and not settings["monotone"] and not settings["at"]:
+        return None
+    names = [f"x{i + 1}" for i in range(X.shape[1])] if feature_names is None else [*feature_names]
+    bounds = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
+    if bounds[0] > bounds[1]:
+        raise ValueError(f"{lower=} is above {upper=}; exchange them, or leave one out.")
+    if sample_weight is not None:
+        X, y = X[sample_weight > 0], y[sample_weight > 0]
+    monotone = tuple(_monotone(settings["monotone"] or {}, names))
+    known = tuple(_known(settings["at"] or (), names))
+    for one in known:
+        if not bounds[0] <= one.value <= bounds[1]:
+            raise ValueError(
+                f"at has the value {one.value:g}, which is not between {lower=} and {upper=}; change one."
+            )
+    rows = X[evenly_spaced(len(X), SOME_ROWS)].T
+    return ShapeConstraints(X.min(axis=0), X.max(axis=0), rows, float(y.std()), *bounds, monotone, known)
+
+
+def check_number(value: float, settings: Mapping[str, Any]) -> None:
+    """Raise ValueError if a number, the target in every row, breaks `lower`, `upper` or `at`."""
+    lower, upper = settings["lower"], settings["upper"]
+    given = [settings["at"]] if isinstance(settings["at"], Mapping) else settings["at"] or ()
+    is_outside = (lower is not None and value < lower) or (upper is not None and value > upper)
+    if is_outside or any(one.get(_VALUE, value) != value for one in given):
+        raise ValueError(
+            f"y is {value:g} in every row, which {lower=}, {upper=} or at={settings['at']!r} excludes; "
+            "change these, or give targets that vary."
+        )
+
+
+def _monotone(given: Mapping[str, Any], names: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield the column and the sign of each entry of `monotone`."""
+    for name, direction in given.items():
+        column = _column(name, names, f"monotone[{name!r}]")
+        if direction not in _DIRECTIONS:
+            raise ValueError(
+                f"monotone[{name!r}]={direction!r} must be 'increasing' or 'decreasing'; leave the column "
+                "out if neither is known."
+            )
+        yield column, _DIRECTIONS[direction]
+
+
+def _known(given: Any, names: list[str]) -> Iterator[Known]:
+    """Yield what each entry of `at` says."""
+    for one in [given] if isinstance(given, Mapping) else given:
+        if not isinstance(one, Mapping) or _VALUE not in one or len(one) < 2:
+            raise ValueError(
+                f"at={one!r} must have values of columns and the value of the target there, such as "
+                "{'dose': 0, 'value': 0}; several such points are a list."
+            )
+        if _VALUE in names:
+            raise ValueError(
+                "at has the key 'value' for the target, and X has a column of this name; rename the column."
+            )
+        numbers = {key: _number(number, key) for key, number in one.items()}
+        value = numbers.pop(_VALUE)
+        yield Known(tuple((_column(key, names, "at"), x) for key, x in numbers.items()), value)
+
+
+def _number(given: Any, key: str) -> float:
+    """Return a finite number of `at`; ValueError for anything else."""
+    if not isinstance(given, Real) or not math.isfinite(given):
+        raise ValueError(f"at[{key!r}]={given!r} must be a finite number.")
+    return float(given)
+
+
+def _column(name: Any, names: list[str], place: str) -> int:
+    """Return the index of a column; ValueError if there is none of the name."""
+    if name in names:
+        return names.index(name)
+    similar = difflib.get_close_matches(str(name), names, 1, 0.6)
+    mend = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(names[:60])}."
+    raise ValueError(f"{place} names {name!r}, which is no column; {mend}")
