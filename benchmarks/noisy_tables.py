@@ -14,7 +14,9 @@ The kinds, of which each is a module of `_noise` that says more, are
   mean square of y: whether they are recovered;
 - ``rates``: systems of differential equations from noisy time series: whether their form is chosen;
 - ``smoothers``: the errors of the rates of change of these series, by smoothers of scipy and scikit-learn;
-- ``told-forms``: the control of drawn sets that is told the form of the equation: how much there is to find.
+- ``told-forms``: the control of drawn sets that is told the form of the equation: how much there is to find;
+- ``told-rules``: ten measured tables, with and without bounds, slopes and values that are known: the error
+  beyond the rows.
 
 The program writes one line of JSON for each run, goes on where the file ends, and prints what is in the file.
 """
@@ -28,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _noise import few_rows, outliers, rates, smoothers, told_forms, weights
+from _noise import few_rows, outliers, rates, smoothers, told_forms, told_rules, weights
 
 from dgsr.benchmarking import read_records, run_set, to_markdown
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
@@ -107,6 +109,11 @@ KINDS = {
         lambda a: recorded(told_forms.runs(a.laws, a.seed), told_forms.KEY, a.out),
         told_forms.summary,
         {"laws": 200, "seed": 0xAF58F7E9},
+    ),
+    "told-rules": Kind(
+        lambda a: recorded(told_rules.runs(a.laws, a.max_evaluations), told_rules.KEY, a.out),
+        told_rules.summary,
+        {"laws": 10, "max_evaluations": 50_000},
     ),
 }
 
