@@ -111,9 +111,9 @@ KINDS = {
         {"laws": 200, "seed": 0xAF58F7E9},
     ),
     "told-rules": Kind(
-        lambda a: recorded(told_rules.runs(a.laws, a.max_evaluations), told_rules.KEY, a.out),
+        lambda a: recorded(told_rules.runs(a.laws, a.seed, a.max_evaluations), told_rules.KEY, a.out),
         told_rules.summary,
-        {"laws": 10, "max_evaluations": 50_000},
+        {"laws": 10, "seed": 20261129, "max_evaluations": 50_000},
     ),
 }
 
