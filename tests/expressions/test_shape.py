@@ -72,6 +72,13 @@ def test_what_happens_between_the_few_points_of_a_search_is_seen_in_the_end():
     assert not keeps_shape(dip, shape(monotone=((0, 1),)))
 
 
+def test_what_intervals_do_not_know_is_decided_by_points():
+    library = LIBRARY.with_operator("half", lambda a: 0.5 * a)
+    rising, wave = (Expression.from_text(text, library) for text in ("half(x1)*x2", "half(sin(9*x1))"))
+    assert keeps_shape(rising, shape(lower=0.0, monotone=((0, 1),)))
+    assert not keeps_shape(wave, shape(monotone=((0, 1),)))
+
+
 def test_a_violation_is_measured_in_standard_deviations_of_y():
     assert violation(formula("x1"), shape(lower=1.0)) == pytest.approx((1.0 - LOW[0]) / 2.0)
     assert violation(formula("-x1"), shape(monotone=((0, 1),))) == pytest.approx((HIGH - LOW)[0] / 2.0)

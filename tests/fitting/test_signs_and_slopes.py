@@ -180,6 +180,12 @@ def test_rules_that_no_formula_keeps_end_with_what_to_do():
         model({"lower": 100}, max_evaluations=200, library="koza", look_up=False).fit(TABLE, EFFECT)
 
 
+def test_rules_that_the_rows_contradict_are_warned_of():
+    with pytest.warns(UserWarning, match="check these constraints against the data"):
+        fit = model({"lower": 9}, max_evaluations=500).fit(TABLE, EFFECT)
+    assert fit.predict(GRID).min() >= 9.0 - 1e-5
+
+
 def test_a_target_that_does_not_vary_keeps_the_rules_or_is_refused():
     with pytest.warns(UserWarning, match="the formula is that number"):
         assert model({"lower": 0}).fit(TABLE, np.ones(24)).predict(TABLE)[0] == 1.0

@@ -14,6 +14,9 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront
 
+# NMSE from which on a formula fits no better than the mean of y, whose digits are rounded.
+_LOSS_OF_MEAN = 0.999
+
 
 class Outcome(NamedTuple):
     """The front of a pass, and the formula that was chosen from it."""
@@ -39,6 +42,11 @@ class Outcome(NamedTuple):
                 "The chosen formula has constants that single rows determine: its loss is "
                 f"{self.chosen.loss:.3g}, and its leave-one-out error {self.chosen.leave_one_out:.3g}. Give "
                 f"more rows, or choose a shorter formula of the front{against_outliers}."
+            )
+        if constraints.shape is not None and self.chosen.loss >= _LOSS_OF_MEAN:
+            yield (
+                "No formula that keeps all that is given of lower, upper, monotone and at fits the rows "
+                "better than the mean of y; check these constraints against the data."
             )
         if self.chosen.loss <= max(self.front.tolerance, LARGEST_ROUNDING):
             return
