@@ -75,6 +75,7 @@ def test_what_happens_between_the_few_points_of_a_search_is_seen_in_the_end():
 def test_what_intervals_do_not_know_is_decided_by_points():
     library = LIBRARY.with_operator("half", lambda a: 0.5 * a)
     rising, wave = (Expression.from_text(text, library) for text in ("half(x1)*x2", "half(sin(9*x1))"))
+    assert keeps_shape(rising, shape(lower=0.0)) is True
     assert keeps_shape(rising, shape(lower=0.0, monotone=((0, 1),)))
     assert not keeps_shape(wave, shape(monotone=((0, 1),)))
 

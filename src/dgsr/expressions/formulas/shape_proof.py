@@ -24,9 +24,9 @@ def keeps_shape(expression: Expression, shape: ShapeConstraints) -> bool:
     verdicts = list(_verdicts(expression, shape))
     if False in verdicts:
         return False
-    return None not in verdicts or (
-        shape.violations(*program, expression.library, points=shape.dense)[0] == 0.0
-    )
+    if None not in verdicts:
+        return True
+    return bool(shape.violations(*program, expression.library, points=shape.dense)[0] == 0.0)
 
 
 def _verdicts(expression: Expression, shape: ShapeConstraints) -> Iterator[bool | None]:
