@@ -170,6 +170,20 @@ def test_units_weights_and_relative_errors_work_with_groups(data):
     assert found.pareto_front_[found.pareto_front_.chosen].units[-1] == "1/s"
 
 
+def test_the_formula_of_every_group_keeps_signs_and_slopes(data):
+    X, y = data
+    rules = {"monotone": {"x": "decreasing"}, "lower": 0.0}
+    found = DGSRRegressor(groups="Subject", constraints=rules, **QUICK).fit(X, y)
+    x = np.column_stack([np.linspace(0.5, 3.0, 50), np.zeros(50)])
+    for candidate in found.pareto_front_:
+        formula = candidate.expression
+        each = map(formula.of_group, SCALES) if hasattr(formula, "by_group") else [formula]
+        for one in each:
+            assert np.diff(one(x)).max() <= 1e-6
+            assert one(x).min() >= -1e-6
+    assert found.expression_.text == "a*exp(-0.7*x)"
+
+
 @pytest.mark.parametrize(
     ("parameters", "change", "message"),
     [

@@ -112,9 +112,10 @@ class DataSet(NamedTuple):
         """Return the data with points that are known exactly, which a fit of constants hardly misses.
 
         The points are of shape (n_features, n_points), and their values of (n_points,). The NMSE of a formula
-        that passes them is that on the rows alone, and the effective number of measurements is theirs.
+        that passes them is that on the rows alone, and the effective number of measurements is theirs. Data
+        with groups are returned as they are, since a point would be of one of them.
         """
-        if not len(values):
+        if not len(values) or len(self.groups):
             return self
         share = np.full(len(values), _WEIGHT_OF_ANCHORS * self.weights.sum() / len(values))
         found = DataSet.from_arrays(

@@ -173,7 +173,7 @@ def _finished_by_group(
 
     def finish_one(program: Population, data: DataSet, wider: Library) -> list[Expression]:
         scales = np.ones(len(data.columns))
-        return finish(program, scales, data, wider, rules.tolerance, required, nesting, None, is_over)
+        return finish(program, scales, data, wider, rules.tolerance, required, nesting, is_over=is_over)
 
     data, searched = rows.fitted, begun.search.data
     found = Population.concatenate([begun.search.archive.population(), of_all.search.archive.population()])

@@ -142,7 +142,7 @@ class Fitted(Evaluation):
         self._fit(population, best_others, fit)
         budget.count(fit.nmse[:n])
         # A variant without slope or intercept may keep a rule that the fit breaks by little.
-        of_shape = self.valid.shape_factors(population, fit.slope, fit.intercept)
+        of_shape = self._shape_factors(population, fit)
         counted = fit._replace(nmse=_times(fit.nmse, to_keep) * of_shape)
         self.archive.update(*self._entries(population, counted))
         # All exact programs get the same NMSE, so that the shortest wins and not the smallest rounding error.
@@ -189,8 +189,12 @@ class Fitted(Evaluation):
         return written_out(programs, fit, self.data)
 
     def _factors(self, formulas: Population) -> np.ndarray:
-        """Return the factors of the NMSE of whole formulas for violations of units."""
+        """Return the factors of the NMSE of whole formulas for violations of units and shape."""
         return self.valid.factors(formulas)
+
+    def _shape_factors(self, programs: Population, fit: Fit) -> np.ndarray:
+        """Return the factors of the NMSE for violations of shape by programs with scale and offset."""
+        return self.valid.shape_factors(programs, fit.slope, fit.intercept)
 
     def _losses(self, formulas: Population) -> np.ndarray:
         """Return the NMSE of whole formulas, with their present constants."""
@@ -222,6 +226,9 @@ class FittedByGroup(Fitted):
 
     def _factors(self, formulas: Population) -> np.ndarray:
         return self.valid.factors_in_rounds(formulas)[0]
+
+    def _shape_factors(self, programs: Population, fit: Fit) -> np.ndarray:
+        return np.ones(len(programs))  # a slope by group may have either sign
 
     def _losses(self, formulas: Population) -> np.ndarray:
         return fit_constants(formulas, self.data, n_iterations=0).nmse

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.shape import TOLERANCE, TOLERANCE_AT_POINTS, ShapeConstraints
 from dgsr.expressions.trees.intervals import Interval, bounds_of_slopes, bounds_of_values, holds_on
 from dgsr.expressions.trees.trees import variables_of
@@ -16,8 +17,12 @@ def keeps_shape(expression: Expression, shape: ShapeConstraints) -> bool:
     """Return whether a formula keeps all rules on their box, as the compiled evaluator computes it.
 
     A formula that breaks one on a few points does not; one whose bounds by interval arithmetic prove all of
-    them does; between the two it is tested on some thousand points.
+    them does; between the two it is tested on some thousand points. With constants by group the formula of
+    every group must, and that of a new one.
     """
+    if isinstance(expression, GroupedExpression):
+        groups = map(expression.of_group, expression.by_group.labels)
+        return keeps_shape(expression.typical, shape) and all(keeps_shape(one, shape) for one in groups)
     program = expression.tokens[None].copy(), np.array([expression.length]), expression.constants[None].copy()
     if shape.violations(*program, expression.library)[0] > 0.0:
         return False
