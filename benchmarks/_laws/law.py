@@ -17,6 +17,7 @@ class Law(NamedTuple):
     name: str
     text: str
     columns: dict[str, tuple[float, float]]
+    outline: str = ""  # what a person knows of it, as a form of `DGSRRegressor`
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return the target of rows."""

@@ -694,6 +694,8 @@ def test_fit_passes_its_options_on(regressor, data):
         "a*x1",
         "--initial-formula",
         "b + x1",
+        "--form",
+        "f(x1)",
         "--n-jobs",
         "2",
         "--checkpoint",
@@ -708,10 +710,20 @@ def test_fit_passes_its_options_on(regressor, data):
         "loss": "huber",
         "selection": "mdl",
         "initial_formulas": ["a*x1", "b + x1"],
+        "form": "f(x1)",
         "n_jobs": 2,
         "random_state": 7,
         "checkpoint": Path("kept"),
     }
+
+
+def test_a_form_has_its_parts_printed(data):
+    options = ["--form", "f(width)*g(height) + k", "--max-evaluations", "500", "--random-state", "0"]
+    text = run("fit", data, "--target", "area", *options).stdout
+    result = json.loads(run("fit", data, "--target", "area", *options, "--json").stdout)
+    (chosen,) = (row for row in result["pareto_front"] if row["chosen"])
+    assert list(chosen["parts"]) == ["f(width)", "g(height)", "k"]
+    assert all(f"\n{name} = {part}\n" in text for name, part in chosen["parts"].items())
 
 
 def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):
@@ -1089,6 +1101,7 @@ def test_a_fit_worse_than_the_mean_is_noted_with_a_mend(write):
         (["--nested", "sin/sin=10"], "nested['sin']['sin']=10 must be a whole number from 0 to 9 or None"),
         (["--initial-formula", "`x 1`*lamda"], "initial_formulas[0]: 'lamda' is no column. Did you"),
         (["--initial-formula", "a*x1"], "initial_formulas[0]: it has no column; the columns are lambda, `x"),
+        (["--form", "f(lambda) +"], "form='f(lambda) +': Cannot read the formula 'f(lambda) +': position 11"),
         (["--units", "lambda=foo"], "units['lambda']='foo' is no unit"),
         (["--units", "lamda=m"], "units names 'lamda', which is no column; did you mean 'lambda'?"),
     ],

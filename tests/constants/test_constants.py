@@ -198,6 +198,32 @@ def test_constants_that_are_not_free_stay():
     assert population.constants[1, 1] == pytest.approx(np.mean(y - 7.0 * X[:, 0]))
 
 
+@pytest.mark.parametrize("second_start", [False, True])
+def test_tied_constants_are_one_unknown(second_start):
+    X, y = data(lambda a, b: np.exp(-0.7 * a) - np.exp(-0.7 * b) + 0.3 * a)
+    population = written("add sub exp mul const x1 exp mul const x2 mul const x1", max_constants=4)
+    population.constants[0] = [1.0, 1.0, 2.0, 1.0]
+    ties = np.array([[5, 5, -1, -1]])
+    fit = fit_constants(
+        population,
+        DataSet.from_arrays(X, y),
+        scaled=False,
+        ties=ties,
+        n_iterations=100,
+        second_start=second_start,
+        precision=1e-12,
+    )
+
+    def residuals(c):
+        return y - (np.exp(c * X[:, 0]) - np.exp(c * X[:, 1]) + 2.0 * X[:, 0])
+
+    reference = least_squares(residuals, [1.0], xtol=1e-14, ftol=1e-14)
+    assert population.constants[0, 0] == population.constants[0, 1]
+    assert population.constants[0, 0] == pytest.approx(reference.x[0], rel=1e-4)
+    assert population.constants[0, 2] == 2.0
+    assert fit.nmse[0] * len(y) * np.var(y) == pytest.approx(2.0 * reference.cost, rel=1e-8)
+
+
 def test_a_second_start_helps_where_the_first_is_undefined():
     X, y = data(lambda a, b: np.log(a + 0.5))
     begun_badly = written("log add const x1")

@@ -205,3 +205,12 @@ def test_groups_are_given_once(data):
     X, y = data
     with pytest.raises(ValueError, match="both given"):
         DGSRRegressor(groups="Subject", **QUICK).fit(X, y, groups=X["Subject"])
+
+
+def test_the_constants_of_a_form_are_shared_or_by_group_and_the_form_stays(data):
+    X, y = data
+    found = DGSRRegressor(groups="Subject", form="k*exp(-r*x)", **QUICK).fit(X, y)
+    assert found.expression_.text == "a*exp(-0.7*x)"
+    with_function = DGSRRegressor(groups="Subject", form="k*f(x)", **QUICK).fit(X, y)
+    assert with_function.score(X, y) > 0.9999
+    assert with_function.constants_by_group_.shape == (len(SCALES), 2)

@@ -172,6 +172,13 @@ def fit(
             "repeated."
         ),
     ] = None,
+    form: Annotated[
+        str | None,
+        FORMULAS(
+            help="Formula with unknown functions to find, such as 'f(T)*g(p, c) + k'; names that are no "
+            "columns are constants."
+        ),
+    ] = None,
     units: Annotated[
         list[str] | None,
         DATA(
@@ -234,9 +241,9 @@ def fit(
             settings |= {"generator": None if generator == "none" else generator, "loss": loss}
             settings |= {"max_evaluations": max_evaluations, "max_time": max_time, "selection": selection}
             settings |= {"random_state": random_state, "initial_formulas": initial_formula or None}
-            settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint}
             if table.groups is not None:
                 settings["groups"] = table.groups.name
+            settings |= {"n_jobs": n_jobs, "checkpoint": checkpoint, "form": form}
             regressor = DGSRRegressor(callback=show, **settings)
             regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)
@@ -372,6 +379,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
                 "constants": candidate.expression.constants.tolist(),
                 "standard_errors": [_finite(error) for error in candidate.standard_errors.tolist()],
                 **({"units": list(candidate.units)} if has_units else {}),
+                **({"parts": candidate.parts} if candidate.parts else {}),
                 "chosen": candidate.expression == regressor.expression_,
             }
             for candidate in front
@@ -453,6 +461,8 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
         print_line(f"constants, with standard errors: {result['constants']}")
     if own := result.get("constants_by_group"):
         print_table([{regressor.constants_by_group_.index.name: label, **row} for label, row in own.items()])
+    for name, text in result["pareto_front"][chosen].get("parts", {}).items():
+        print_line(f"{name} = {text}")
     for form in result["common_forms"]:
         print_line(f"in {names.get(form['column'], form['column'])} it has a form known as: {form['name']}")
     if rivals := [f"formula {i}, {rows[i]['formula']}" for i in result["rivals"]]:

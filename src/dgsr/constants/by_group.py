@@ -334,19 +334,27 @@ def _constants_of(formula: GroupedExpression) -> np.ndarray:
     """Return the constants of every group and of a new one, (k, n_groups + 1)."""
     by_group = formula.by_group
     own = np.column_stack([by_group.values, by_group.typical])
-    shared = formula.constants[by_group.part_of < 0]
+    shared = formula.constants[by_group.part_of == -1]
     return np.concatenate([own, np.tile(shared[:, None], (1, own.shape[1]))])
 
 
 def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpression, UncertaintyByGroup]:
     """Return a formula with covariances and bits of its constants by group, and its uncertainty.
 
-    `data` are the rows of the fit, with their groups.
+    `data` are the rows of the fit, with their groups. The 1 of a*(1 - exp(b*x)) is not fitted, since a and
+    others can replace it.
     """
-    by_group, constants = formula.by_group, _constants_of(formula)[:, :-1]
-    program = GroupedProgram.of_expression(formula, data, len(by_group.labels))
-    is_own = np.arange(len(constants)) < len(by_group.values)
-    apart = program.directions(constants, is_own)
+    while True:
+        by_group, constants = formula.by_group, _constants_of(formula)[:, :-1]
+        program = GroupedProgram.of_expression(formula, data, len(by_group.labels))
+        is_own = np.arange(len(constants)) < len(by_group.values)
+        apart = program.directions(constants, is_own)
+        ones = np.flatnonzero(apart.shared.is_lost & (constants[~is_own, 0] == 1.0))
+        if not len(ones):
+            break
+        part_of = by_group.part_of.copy()
+        part_of[np.flatnonzero(part_of == -1)[ones[0]]] = -2
+        formula = formula.with_groups(by_group._replace(part_of=part_of))
     noise = noise_of(program.nmse(program.residuals(constants)), apart.n_constants, data)
     of_groups = apart.covariances() * noise**2
     of_new = np.where(is_own[:, None] | is_own, 0.0, of_groups[0])
@@ -356,13 +364,16 @@ def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpressi
         covariances=np.concatenate([of_groups, of_new[None]]),
         bits=program.bits_of_values(constants, is_own, noise),
     )
-    index = np.empty(len(formula.constants), dtype=np.int64)
+    copies = np.zeros((len(formula.constants), len(constants)))
     for number, part in enumerate(by_group.parts):
-        index[part] = number
+        copies[part, number] = 1.0
     errors = np.sqrt(np.diag(of_new))
     errors[~is_own] = np.where(apart.shared.is_lost, np.inf, errors[~is_own])
     errors[is_own] = np.nan
+    of_constants = np.zeros(len(formula.constants))
+    for error, part in zip(errors, by_group.parts):
+        of_constants[part] = error
     found = UncertaintyByGroup(
-        noise, of_new[np.ix_(index, index)], errors[index], program.leave_one_out(constants, apart)
+        noise, copies @ of_new @ copies.T, of_constants, program.leave_one_out(constants, apart)
     )
     return formula.with_groups(by_group), found

@@ -29,6 +29,7 @@ def fit_constants(
     *,
     scaled: bool = True,
     free: np.ndarray | None = None,
+    ties: np.ndarray | None = None,
     n_iterations: int = 20,
     second_start: bool = False,
     precision: float = 1e-6,
@@ -46,6 +47,9 @@ def fit_constants(
         itself. In data with groups every group has its own slope and intercept, which are not returned.
     free : ndarray of shape (n_programs, max_constants), bool, optional
         Which constants are fitted; all by default.
+    ties : ndarray of shape (n_programs, max_constants), int64, optional
+        Free constants of a program with the same number are one constant, and begin at the same value; those
+        with a negative number are not fitted. By default every constant is one of its own.
     n_iterations : int
         Most steps from a starting point; with 0 the constants are not changed.
     second_start : bool
@@ -66,7 +70,7 @@ def fit_constants(
     result = np.empty((len(population), 3))
     fit_programs(
         population.arrays,
-        np.ones(shape, dtype=np.bool_) if free is None else np.ascontiguousarray(free, dtype=np.bool_),
+        _slots(np.ones(shape, dtype=np.bool_) if free is None else np.asarray(free, dtype=np.bool_), ties),
         population.library.table,
         *(_centred(part) if scaled else part for part in (data, few)),
         Options(scaled, n_iterations, second_start, precision),
@@ -85,3 +89,23 @@ def _centred(data: DataSet) -> DataSet:
     sums, totals = (np.bincount(data.groups, w) for w in (data.weights * data.y, data.weights))
     means = sums / np.where(totals > 0.0, totals, 1.0)
     return data._replace(y=data.y - means[data.groups], mean=0.0)
+
+
+def _slots(free: np.ndarray, ties: np.ndarray | None) -> np.ndarray:
+    """Return the number of the unknown that each constant is, counted in their order, or -1 if it is fixed.
+
+    The shapes are (n_programs, max_constants).
+    """
+    if ties is None:
+        return np.where(free, np.cumsum(free, axis=1) - 1, -1)
+    slots = np.full(free.shape, -1, dtype=np.int64)
+    n_unknowns = np.zeros(len(free), dtype=np.int64)
+    for p in range(free.shape[1]):
+        is_new = free[:, p] & (ties[:, p] >= 0)
+        for q in range(p):
+            is_copy = is_new & (ties[:, q] == ties[:, p]) & (slots[:, q] >= 0)
+            slots[is_copy, p] = slots[is_copy, q]
+            is_new &= ~is_copy
+        slots[is_new, p] = n_unknowns[is_new]
+        n_unknowns += is_new
+    return slots

@@ -28,7 +28,9 @@ class FitTask(NamedTuple):
     """Programs to fit, and the options of their fits."""
 
     programs: Programs
-    free: np.ndarray  # (n_programs, max_constants) bool: whether a constant is fitted
+    # (n_programs, max_constants) int64: the unknown that a constant is, numbered in the order in which they
+    # first occur, or -1 if the constant is fixed
+    slots: np.ndarray
     table: TokenTable
     data: DataSet
     scaled: bool
@@ -44,7 +46,7 @@ class Point(NamedTuple):
     constants: np.ndarray  # (max_constants,) float64
     values: np.ndarray  # (n_samples,) float64: values of f, minus their mean if the task is scaled
     residuals: np.ndarray  # (n_samples,) float64
-    jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each free constant
+    jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each unknown
     scale: np.ndarray  # (4,) float64: slope, intercept, mean of f, and sum of squares of `values`
     # (6, n_groups) float64: weight, mean of f, sum of squares of `values`, slope, and two entries of scratch
     by_group: np.ndarray
@@ -70,7 +72,7 @@ class Scratch(NamedTuple):
 @allocation_free
 def link(b, task, scratch):
     """Write the tree of program `b` into `second` and `moves`; return the number of its constants."""
-    tokens, length, free = task.programs.tokens[b], task.programs.lengths[b], task.free[b]
+    tokens, length, slots = task.programs.tokens[b], task.programs.lengths[b], task.slots[b]
     arity, opcode = task.table.arity, task.table.opcode
     second, moves, stack = scratch.second, scratch.moves, scratch.stack
     k = 0
@@ -83,7 +85,7 @@ def link(b, task, scratch):
         moves[i] = False
         if op == CONSTANT:
             k -= 1
-            moves[i] = free[k]
+            moves[i] = slots[k] >= 0
         elif op != VARIABLE:
             moves[i] = moves[i + 1]
             second[i] = i + 1
@@ -156,10 +158,14 @@ def _compute_jacobian(b, start, n, point, task, scratch):
         token = tokens[i]
         op = opcode[token]
         if op == CONSTANT:
-            if task.free[b, k]:
+            slot = task.slots[b, k]
+            if slot == at:
                 for j in range(n):
-                    point.jacobian[at, start + j] = adjoints[i, j]
+                    point.jacobian[slot, start + j] = adjoints[i, j]
                 at += 1
+            elif slot >= 0:  # a copy of an earlier constant
+                for j in range(n):
+                    point.jacobian[slot, start + j] += adjoints[i, j]
             k += 1
         elif moves[i]:
             left, right, out = work[i + 1], work[second[i]], work[i]

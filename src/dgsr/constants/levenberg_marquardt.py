@@ -55,15 +55,16 @@ class Options(NamedTuple):
 
 
 @compiled(nogil=True)
-def fit_programs(programs, free, table, data, few, options, state, result):
+def fit_programs(programs, slots, table, data, few, options, state, result):
     """Fit the constants of every program by least squares.
 
     Parameters
     ----------
     programs : Programs
         Their constants are the starting points, and are overwritten if others fit better.
-    free : ndarray of shape (n_programs, max_constants), bool
-        Which constants are fitted; the others do not change.
+    slots : ndarray of shape (n_programs, max_constants), int64
+        The unknown that each constant is, numbered in the order in which they first occur, so that copies of
+        a constant stay equal; -1 for constants that do not change.
     table : TokenTable
     data : DataSet
         The weighted mean of its y must be 0 if slope and intercept are fitted, in every group if it has some.
@@ -79,8 +80,8 @@ def fit_programs(programs, free, table, data, few, options, state, result):
     constants = programs.constants
     n_samples, n_constants, width = len(data.y), constants.shape[1], programs.tokens.shape[1]
     total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
-    task = FitTask(programs, free, table, data, scaled, n_iterations, precision, total, power)
-    trial = FitTask(programs, free, table, few, scaled, 0, precision, few.weights.sum(), 0.0)
+    task = FitTask(programs, slots, table, data, scaled, n_iterations, precision, total, power)
+    trial = FitTask(programs, slots, table, few, scaled, 0, precision, few.weights.sum(), 0.0)
     scratch = Scratch(
         np.empty(width + 1, dtype=np.int64),
         np.empty(width + 1, dtype=np.bool_),
@@ -108,7 +109,7 @@ def fit_programs(programs, free, table, data, few, options, state, result):
         n_own = link(b, task, scratch)
         n_free = 0
         for p in range(n_own):
-            n_free += free[b, p]
+            n_free += slots[b, p] == n_free
             best[p] = constants[b, p]
         lowest, slope, intercept = np.inf, 0.0, 0.0
         n_starts = 1
@@ -141,7 +142,10 @@ def _find_start(b, n_own, point, task, scratch, found, state):
     for trial in range(1 + _N_TRIED):
         for p in range(n_own):
             point.constants[p] = constants[b, p]
-            if task.free[b, p]:
+            first = _first_copy(task.slots[b], p)
+            if first < p:
+                point.constants[p] = point.constants[first]
+            elif task.slots[b, p] >= 0:
                 point.constants[p] = 1.0
                 if trial > 0:
                     # Stratified sampling: each constant visits all strata once, in an order of its own.
@@ -155,6 +159,16 @@ def _find_start(b, n_own, point, task, scratch, found, state):
         if trial == 0 or loss < lowest:
             lowest = loss
             copy_to(found, point.constants[:n_own])
+
+
+@_inlined
+def _first_copy(slots, p):
+    """Return the position of the first constant that is the same unknown as constant `p`."""
+    if slots[p] >= 0:
+        for q in range(p):
+            if slots[q] == slots[p]:
+                return q
+    return p
 
 
 @_inlined
@@ -179,13 +193,12 @@ def _descend(b, n_own, n_free, start, spare, task, scratch):
             n_tried += 1
             trial_loss = np.inf
             if _solve(scratch, damping, n_free):
-                at = 0
                 for p in range(n_own):
                     trial.constants[p] = point.constants[p]
-                    if task.free[b, p]:
+                    slot = task.slots[b, p]
+                    if slot >= 0:
                         limit = 5.0 * (1.0 + abs(point.constants[p]))
-                        trial.constants[p] += min(max(scratch.step[at], -limit), limit)
-                        at += 1
+                        trial.constants[p] += min(max(scratch.step[slot], -limit), limit)
                 if compute(b, n_own, fits, trial, task, scratch):
                     trial_loss = _scale(trial, task)
             if trial_loss < loss:

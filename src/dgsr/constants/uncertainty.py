@@ -182,7 +182,11 @@ def _without_overflow(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def uncertainty_of(
-    expression: Expression, data: DataSet, n_effective: float | None = None, relative: bool = False
+    expression: Expression,
+    data: DataSet,
+    n_effective: float | None = None,
+    relative: bool = False,
+    groups: Sequence[np.ndarray] | None = None,
 ) -> Uncertainty:
     """Return the uncertainty of a formula whose constants were fitted to `data`.
 
@@ -194,6 +198,9 @@ def uncertainty_of(
         Effective number of rows of the fit, if `data` are a sample of them; by default that of `data`.
     relative : bool
         Whether the weights of the rows are inverse squares of their targets.
+    groups : sequence of ndarray, optional
+        Indices of the constants that are one fitted constant each; others are not fitted. By default every
+        constant is one.
 
     References
     ----------
@@ -202,34 +209,46 @@ def uncertainty_of(
     """
     constants = np.asarray(expression.constants, dtype=np.float64)
     n = data.n_effective
-    fitted = np.flatnonzero(~are_origins(expression, data.columns))
+    if groups is None:
+        groups = list(np.flatnonzero(~are_origins(expression, data.columns))[:, None])
     root = np.sqrt(data.weights)
     with np.errstate(all="ignore"):
         residuals = (expression(data.columns.T) - data.y) * root
-        groups = list(fitted[:, None])
         slopes = derivatives(expression.library, expression.tokens, constants, groups, data.columns)
         apart = Directions.of((slopes * root).T)
         # The 1 of a/(1 + b*exp(c*x)) is not fitted, since a and b can replace it.
-        while len(ones := np.flatnonzero(apart.is_lost & (constants[fitted] == 1.0))):
-            fitted, slopes = np.delete(fitted, ones[0]), np.delete(slopes, ones[0], axis=0)
+        first = np.array([group[0] for group in groups], dtype=np.int64)
+        while len(ones := np.flatnonzero(apart.is_lost & (constants[first] == 1.0))):
+            groups = [*groups[: ones[0]], *groups[ones[0] + 1 :]]
+            first, slopes = np.delete(first, ones[0]), np.delete(slopes, ones[0], axis=0)
             apart = Directions.of((slopes * root).T)
-        k = len(fitted)
+        k = len(groups)
+        copies = np.zeros((len(constants), k))
+        for i, group in enumerate(groups):
+            copies[group, i] = 1.0
         leave_one_out = apart.leave_one_out(residuals, data) if data.n_independent > k else np.inf
         mean_square = max(float(np.mean(residuals**2)), data.rounding_nmse * data.variance)
         noise = mean_square * n / (n - k) if data.n_independent > k else np.inf
         # The information of `data` is scaled to the effective number of rows of the fit.
         information = (n_effective or n) / len(data.y)
+        is_fitted = copies.any(axis=1)
+        inverse = (copies @ apart.inverse)[is_fitted]
         covariance = np.zeros((len(constants), len(constants)))
-        covariance[np.ix_(fitted, fitted)] = apart.inverse @ apart.inverse.T * (noise / information)
+        covariance[np.ix_(is_fitted, is_fitted)] = inverse @ inverse.T * (noise / information)
         if relative:  # relative to the target
             noise /= float(np.mean(data.weights * data.y**2))
     errors = np.sqrt(np.diag(covariance))
-    errors[fitted[apart.is_lost]] = np.inf
+    errors[copies[:, apart.is_lost].any(axis=1)] = np.inf
     return Uncertainty(float(np.sqrt(noise)), covariance, errors, leave_one_out)
 
 
 def robust_uncertainty_of(
-    expression: Expression, data: DataSet, weighted: DataSet, loss: str, n_effective: float | None = None
+    expression: Expression,
+    data: DataSet,
+    weighted: DataSet,
+    loss: str,
+    n_effective: float | None = None,
+    groups: Sequence[np.ndarray] | None = None,
 ) -> Uncertainty:
     """Return the uncertainty of a formula whose constants minimise a loss that is robust to outliers.
 
@@ -248,9 +267,11 @@ def robust_uncertainty_of(
     loss : {"absolute", "huber"}
     n_effective : float, optional
         See `uncertainty_of`.
+    groups : sequence of ndarray, optional
+        See `uncertainty_of`.
     """
-    found = uncertainty_of(expression, weighted, n_effective)
-    by_squares = uncertainty_of(expression, data, n_effective)
+    found = uncertainty_of(expression, weighted, n_effective, groups=groups)
+    by_squares = uncertainty_of(expression, data, n_effective, groups=groups)
     n, k = data.n_effective, np.count_nonzero(by_squares.standard_errors)
     if not np.isfinite(by_squares.noise):
         return found

@@ -214,6 +214,7 @@ RULES: dict[str, list[Any]] = {
     "units": [Units, Mapping, None],
     "groups": [str, Integral, None],
     "initial_formulas": ["array-like", None],
+    "form": [str, None],
     "config": [Mapping, None],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],

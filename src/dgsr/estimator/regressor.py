@@ -113,6 +113,9 @@ class DGSRRegressor(FittedRegressor):
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
         be chosen. A name that is no column is a constant to fit.
+    form : str or None, default=None
+        A formula with unknown functions, such as ``"f(T)*g(p, c) + k"``, which are found each in its place:
+        formulas of the front have these `parts`. Other names that are no columns are constants to fit.
     config : dict or None, default=None
         Settings: ``batch_size`` (500 programs a round), ``gp_generations`` (25 a round), ``max_rows`` (200
         that equations are evaluated on), ``tolerance`` (1e-20, the NMSE of an exact fit) and ``new_groups``
@@ -221,6 +224,7 @@ class DGSRRegressor(FittedRegressor):
         units: Units | Mapping[str, str | None] | None = None,
         groups: str | int | None = None,
         initial_formulas: Sequence[str | Expression] | None = None,
+        form: str | None = None,
         config: Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
@@ -244,6 +248,7 @@ class DGSRRegressor(FittedRegressor):
         self.units = units
         self.groups = groups
         self.initial_formulas = initial_formulas
+        self.form = form
         self.config = config
         self.random_state = random_state
         self.warm_start = warm_start
@@ -461,7 +466,7 @@ class DGSRRegressor(FittedRegressor):
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         """Return the generator for this fit, and set `generator_` to its name."""
-        if self.generator is None:
+        if self.generator is None or constraints.form is not None:  # it samples whole formulas
             self.generator_ = "none"
             return None
         # Imported here since it imports torch, which takes more than a second.

@@ -19,6 +19,7 @@ from dgsr.constants.uncertainty import Uncertainty
 from dgsr.estimator.parameters import flat, grouped
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import ByGroup, GroupedExpression
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
 from dgsr.files.version import __version__
@@ -202,7 +203,8 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
         regressor.groups_, regressor.group_column_ = _groups(header["groups"])
         n_columns = max(n_columns, regressor.group_column_ + 1)
     regressor.library_ = _library(_entry(header, "library", dict), n_columns)
-    candidates = _candidates(header, arrays, n_columns, regressor.groups_, regressor.group_column_)
+    groups = regressor.groups_, regressor.group_column_
+    candidates = _candidates(header, arrays, n_columns, *groups, regressor.form)
     held_out = _floats(arrays, "held_out", len(candidates)) if "held_out" in arrays else None
     judged = _entry(header, "judged", dict)
     n_samples, tolerance = (float(_number(judged, name)) for name in ("n_samples", "tolerance"))
@@ -251,7 +253,7 @@ def _with_groups(
         return expression
     part_of = _floats(arrays, f"part_of.{i}", len(expression.constants)).astype(np.int64)
     q, n = int(part_of.max(initial=-1)) + 1, len(labels)
-    if q < 1 or part_of.min() < -1 or len({*part_of[part_of >= 0].tolist()}) != q:
+    if q < 1 or part_of.min() < -2 or len({*part_of[part_of >= 0].tolist()}) != q:
         raise ValueError("the constants by group are not numbered")
     by_group = ByGroup.of_values(column, labels, part_of, _floats(arrays, f"values.{i}", q * n).reshape(q, n))
     covariances = _floats(arrays, f"covariances.{i}", by_group.covariances.size)
@@ -270,6 +272,7 @@ def _candidates(
     n_features: int,
     labels: tuple | None,
     group_column: int | None,
+    text: str | None,
 ) -> list[Candidate]:
     programs, names = _entry(header, "programs", list), _entry(header, "names", list)
     if not len(programs) == len(names) > 0:
@@ -299,6 +302,7 @@ def _candidates(
     candidates = list[Candidate]()
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)
+    form = None if text is None else Form(text, library, names[0])
     columns = programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), bits
     for program, own, of_one, loss, uncertainty, texts, *judged in zip(*columns, strict=True):
         expression = Expression(library, _tokens(program, library), own, of_one)
@@ -309,7 +313,8 @@ def _candidates(
             if isinstance(expression, GroupedExpression) and uncertainty is not None:
                 uncertainty = UncertaintyByGroup(*uncertainty)
         texts = tuple(_names(texts, len(own))) if texts else ()
-        candidates.append(Candidate(expression.complexity, loss, expression, uncertainty, texts, *judged))
+        candidate = Candidate(expression.complexity, loss, expression, uncertainty, texts, *judged)
+        candidates.append(candidate._replace(form=form))
     return candidates
 
 

@@ -69,6 +69,11 @@ class Budget:
         self.limits = self.limits[0], max(self.limits[1], least)
         self.max_time = self.limits[1]
 
+    def leave_at_most(self, n_evaluations: int) -> None:
+        """Lower the limit of evaluations of the whole budget."""
+        self.limits = min(self.limits[0], n_evaluations), self.limits[1]
+        self.max_evaluations = min(self.max_evaluations, n_evaluations)
+
     def end_at(self, share: float) -> None:
         """Set the current limits to a share of the whole budget, with at least one evaluation."""
         self.max_evaluations, self.max_time = max(int(share * self.limits[0]), 1), share * self.limits[1]

@@ -50,7 +50,7 @@ class Scheduler:
             self.finders = two_terms, self._forms, quotients_of_polynomials
             if search_in is not None:
                 self.finders += (FewerColumns(search_in, budget),)
-        if len(problem.data.groups):
+        if self._look_up and len(problem.data.groups):
             self.finders = (self._forms, *_in_each_group(problem.data, self.finders))
         self.exact = ExactStages(problem, budget) if look_up and not self._has_constants else None
 

@@ -64,8 +64,9 @@ class Validity:
         units = self._constraints.units
         if units is None:
             return np.zeros(len(programs), dtype=np.int64)
-        # A scale with a unit of its own can give a program any dimension.
-        of_whole = units.unitless_constants or not self._library.has_constants
+        # A scale with a unit of its own can give a program any dimension, and a form has none around it.
+        has_scale = self._library.has_constants and self._constraints.form is None
+        of_whole = units.unitless_constants or not has_scale
         return units.violations(*programs.arrays, self._library, of_whole=of_whole)
 
     def factors_in_rounds(self, programs: Population) -> tuple[np.ndarray, np.ndarray]:

@@ -21,13 +21,15 @@ from dgsr.expressions.formulas.coordinates import Coordinates, unscaled
 from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import ByGroup, GroupedExpression, with_columns_for_constants
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import FreeProgram, flags_of_constants
 from dgsr.expressions.rewriting.merging import merge
 from dgsr.expressions.trees.trees import Tree
 from dgsr.finishing.digits import with_measured_digits
-from dgsr.finishing.fits import OutOfTime
+from dgsr.finishing.fits import Fits, OutOfTime
 from dgsr.finishing.programs import groups_of, tree_of, written
+from dgsr.finishing.snapping import with_simple_numbers
 
 # Most steps of a fit while it is decided which constants are shared.
 _STEPS = 20
@@ -73,6 +75,7 @@ def finish_by_group(
     grouping: Grouping,
     finish_one: Callable[[Population, DataSet, Library], Sequence[Expression]],
     is_over: Callable[[], bool],
+    form: Form | None = None,
 ) -> list[Expression]:
     """Return programs as formulas with constants by group, or without where all constants are shared.
 
@@ -90,23 +93,32 @@ def finish_by_group(
         Finishes a population of one whole formula, given data and library, which have further columns.
     is_over : callable
         Returns True once the time is over; the remaining programs are then left out.
+    form : Form, optional
+        The form of the programs, which are then whole formulas and remain as they are.
     """
     begun, found = list[list[_Whole]](), list[Expression]()
     for i, n in enumerate(programs.is_constant.sum(axis=1)[:_MOST_PROGRAMS].tolist()):
         if is_over():
             break
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
-        tree = tree_of(FreeProgram(tokens, constants, np.ones(n, dtype=bool)), library)
+        program = FreeProgram(tokens, constants, np.ones(n, dtype=bool))
+        tree = tree_of(program, library)
         with suppress(ValueError, ArithmeticError):
-            each = _whole(unscaled(tree, coordinates.scales), data, library)
-            ways = [_begun(one, data, library, len(grouping.labels)) for one in each]
-            begun.append(sorted(ways, key=_total_bits)[:_MOST_WAYS])
+            if form is None:
+                each = _whole(unscaled(tree, coordinates.scales), data, library)
+                begun_ways = [(one, groups_of(one)) for one in each]
+            else:
+                parts = form.read(tokens.tolist())
+                begun_ways = [] if parts is None else [(program, parts.groups)]
+            ways = [_begun(*one, data, library, len(grouping.labels)) for one in begun_ways]
+            if ways:
+                begun.append(sorted(ways, key=_total_bits)[:_MOST_WAYS])
     raw = data._replace(columns=data.columns + coordinates.origins[:, None])
     for ways in sorted(begun, key=lambda ways: _total_bits(ways[0])):
         with suppress(ValueError, ArithmeticError, OutOfTime):
             shortest = min((_improved(way, is_over) for way in ways), key=_total_bits)
-            wider, program, values = _with_symbols(shortest, library)
-            (formula,) = finish_one(program, _with_columns(data, values), wider)
+            wider, whole, values = _with_symbols(shortest, library)
+            (formula,) = finish_one(whole, _with_columns(data, values), wider)
             found.append(_with_groups(coordinates.with_origins(formula), values, raw, library, grouping))
     return found
 
@@ -131,9 +143,10 @@ def _whole(tree: Tree, data: DataSet, library: Library) -> list[FreeProgram]:
     return [written(each, library) for each in merged]
 
 
-def _begun(program: FreeProgram, data: DataSet, library: Library, n_groups: int) -> _Whole:
+def _begun(
+    program: FreeProgram, parts: list[np.ndarray], data: DataSet, library: Library, n_groups: int
+) -> _Whole:
     """Return a formula with all constants shared, or with scales and offsets by group if that is shorter."""
-    parts = groups_of(program)
     fits = GroupedProgram(library, *program[:2], parts, data, n_groups)
     start = np.array([program.constants[part[0]] for part in parts]).reshape(-1, 1).repeat(n_groups, axis=1)
     none = np.zeros(len(parts), dtype=bool)
@@ -198,6 +211,19 @@ def _described(fits: GroupedProgram, constants: np.ndarray, is_own: np.ndarray) 
     bits = float(data.bits_of_residuals(np.array(left_out))) + BITS_OF_CONSTANT * len(is_own)
     bits += fits.bits_of_values(constants, is_own, noise_of(loss, apart.n_constants, data))
     return _Shared(is_own, constants, bits)
+
+
+def with_simple_constants(
+    program: Population, data: DataSet, tolerance: float, is_over: Callable[[], bool]
+) -> Expression:
+    """Return a population of one formula with its constants made simple numbers, and its form unchanged."""
+    fits, free = (
+        Fits(data, program.library, tolerance, is_over),
+        np.ones(program.constants.shape[1], dtype=bool),
+    )
+    start = fits.refitted(FreeProgram(program.tokens[0], program.constants[0], free))
+    simple = with_simple_numbers(start, start.nmse, fits).program
+    return Expression(program.library, simple.tokens, simple.constants)
 
 
 def with_digits_by_group(

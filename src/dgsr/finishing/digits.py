@@ -16,6 +16,7 @@ import numpy as np
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.coordinates import are_origins
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.translation import FreeProgram
 from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, ROUNDING, cost, expected_by_chance
 from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
@@ -29,7 +30,11 @@ _SHARES = (0.25, 0.05, 0.005, 5e-4, 5e-5)
 
 
 def with_measured_digits(
-    expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool] = lambda: False
+    expression: Expression,
+    data: DataSet,
+    tolerance: float,
+    is_over: Callable[[], bool] = lambda: False,
+    form: Form | None = None,
 ) -> Expression:
     """Return a finished formula, whose constants are simple numbers, with the digits that the data determine.
 
@@ -49,16 +54,22 @@ def with_measured_digits(
         NMSE that counts as exact; the constants of an exact formula stay.
     is_over : callable, optional
         Returns True once the time is over; the formula is then returned unchanged.
+    form : Form, optional
+        The form of the formula: its numbers stay, and equal constants stay equal.
     """
+    fits = Fits(data, expression.library, tolerance, is_over, copies_are_tied=form is not None)
+    may_move = _may_move(expression, data)
+    if form is not None and (parts := form.read(expression.tokens.tolist())) is not None:
+        may_move &= parts.origins >= 0
     try:
-        return _with_measured_digits(expression, data, Fits(data, expression.library, tolerance, is_over))
+        return _with_measured_digits(expression, may_move, fits)
     except OutOfTime:
         return expression
 
 
-def _with_measured_digits(expression: Expression, data: DataSet, fits: Fits) -> Expression:
+def _with_measured_digits(expression: Expression, may_move: np.ndarray, fits: Fits) -> Expression:
     simple = np.array(expression.constants, dtype=np.float64)
-    program = FreeProgram(np.asarray(expression.tokens, dtype=np.int64), simple, _may_move(expression, data))
+    program = FreeProgram(np.asarray(expression.tokens, dtype=np.int64), simple, may_move)
     before = fits.nmse(program)
     if not program.free.any() or not fits.floor < before < math.inf or before <= fits.tolerance:
         return expression

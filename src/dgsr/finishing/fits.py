@@ -45,13 +45,19 @@ class Fits:
     """Fits of programs of a library to one data set.
 
     `tolerance` is the NMSE that counts as exact. `is_over` is called before each fit; if it returns True, the
-    fit raises `OutOfTime`.
+    fit raises `OutOfTime`. If `copies_are_tied`, equal constants stay equal in every fit, as those of a
+    function that a form has twice.
     """
 
     def __init__(
-        self, data: DataSet, library: Library, tolerance: float, is_over: Callable[[], bool] = lambda: False
+        self,
+        data: DataSet,
+        library: Library,
+        tolerance: float,
+        is_over: Callable[[], bool] = lambda: False,
+        copies_are_tied: bool = False,
     ) -> None:
-        self._is_over = is_over
+        self._is_over, self._copies_are_tied = is_over, copies_are_tied
         self.data = data
         self.library = library
         self.variables = {f"x{i + 1}": column for i, column in enumerate(data.columns)}
@@ -91,7 +97,8 @@ class Fits:
         """Return the constants fitted by least squares from their present values; exact ones stay."""
         single = Population.of_one(self.library, program.tokens, program.constants[None].copy())
         free = program.free[None]
-        fit_constants(single, self.data, scaled=False, free=free, n_iterations=50, precision=1e-9)
+        ties = _ties(program)[None] if self._copies_are_tied else None
+        fit_constants(single, self.data, scaled=False, free=free, ties=ties, n_iterations=50, precision=1e-9)
         return single.constants[0]
 
     def refitted(self, program: FreeProgram, copies: bool = False) -> FittedProgram:
@@ -118,7 +125,7 @@ class Fits:
     def fitted(self, program: FreeProgram) -> FittedProgram:
         """Return the program with its constants fitted; equal ones stay equal if that fits as well."""
         apart = self.refitted(program)
-        if len(groups_of(program)) == program.free.sum():
+        if self._copies_are_tied or len(groups_of(program)) == program.free.sum():
             return apart
         equal = self.refitted(program, copies=True)
         return equal if self.is_as_good(equal.nmse, apart.nmse) else apart
@@ -179,6 +186,14 @@ class Fits:
             [abs(fit.program.constants[group[0]]) for group in groups]
         )  # the spacing of floats
         return np.where(apart.is_lost, np.inf, np.maximum(half, units))
+
+
+def _ties(program: FreeProgram) -> np.ndarray:
+    """Return the number of the group of equal constants of each constant, -1 if it is exact."""
+    ties = np.full(len(program.constants), -1, dtype=np.int64)
+    for number, group in enumerate(groups_of(program)):
+        ties[group] = number
+    return ties
 
 
 def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 
 import numpy as np
@@ -113,6 +113,18 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     if simplest > complexity(start.program, fits.library):
         return [*kept, start]
     return [form for form, size in zip(kept, sizes, strict=True) if size <= _MOST_COMPLEX * simplest]
+
+
+def rewritings(tree: Tree) -> Iterator[Tree]:
+    """Yield trees of the same values with merged constants, where they are defined, as `forms` compares."""
+    ways = [partial(merge, tree, placement) for placement in PLACEMENTS[:-1]]
+    for way in (*ways, *(partial(_of_normal, rewrite, tree) for rewrite in _REWRITINGS)):
+        with contextlib.suppress(ValueError, ArithmeticError):
+            yield way()
+
+
+def _of_normal(rewrite: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    return rewrite(_normal(tree))
 
 
 def _rewritten(normal: Callable[[], Tree], fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:

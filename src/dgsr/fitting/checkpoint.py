@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
 from dgsr.files.version import __version__
@@ -110,10 +111,10 @@ class Checkpoint:
         remove_leftovers(self.path)
         self.random_state, self._identity = random_state, known
 
-    def check(self, state: State, fresh: State, library: Library) -> None:
+    def check(self, state: State, fresh: State, library: Library, form: Form | None = None) -> None:
         """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
         try:
-            check_state(state, fresh, library, int(self._identity["n_jobs"]))
+            check_state(state, fresh, library, int(self._identity["n_jobs"]), form)
         except DAMAGE as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is damaged ({str(error)[:200]}); delete it, or name another "

@@ -17,12 +17,19 @@ from dgsr.data.population import Population
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
 from dgsr.finders import Budget, Scored, by_total_bits
 from dgsr.finishing import finish, mean_formula, multiplied_out
-from dgsr.finishing.by_group import Grouping, finish_by_group, with_digits_by_group
+from dgsr.finishing.by_group import (
+    Grouping,
+    finish_by_group,
+    with_digits_by_group,
+    with_simple_constants,
+)
 from dgsr.finishing.digits import with_measured_digits
+from dgsr.finishing.in_form import finish_in_form
 from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront, promising
 from dgsr.reporting.progress import begin_phase
@@ -76,7 +83,7 @@ def front_and_choice(
     shape, anchored = rules.constraints.shape, rows
     if shape is not None and of_all is None:
         anchored = rows._replace(fitted=rows.fitted.with_anchors(*shape.anchors))
-    share, nmse = 1.0 if is_last else _SHARE_BETWEEN, None
+    share, nmse, form = 1.0 if is_last else _SHARE_BETWEEN, None, rules.constraints.form
     is_over = budget.finishing(share, is_last)
     is_late = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
     if of_all is None:
@@ -92,11 +99,12 @@ def front_and_choice(
         rules.feature_names,
         rules.tolerance,
         rows.held_out,
-        partial(_uncertainty_of, loss=loss, rows=rows, measured=measured, is_over=is_over),
+        partial(_uncertainty_of, loss=loss, rows=rows, measured=measured, form=form, is_over=is_over),
         rules.constraints.units,
-        partial(_with_digits, data=anchored.fitted, tolerance=rules.tolerance, is_over=is_over),
+        partial(_with_digits, data=anchored.fitted, tolerance=rules.tolerance, is_over=is_over, form=form),
         nmse,
         shape,
+        form,
     )
     if len(front) == 0:  # no program is finite on the rows that were not in the search
         return None
@@ -135,17 +143,28 @@ def _finished(
         found = Population.concatenate([of_search, further])
         scored, of_search = Scored(found, found.nmse(begun.search.data)), of_search[:0]
         found = found[by_total_bits(scored, archive, begun.search.data)]
-        finished += finish(
-            found, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, shape,
-            is_over, begun.finished,
-        )  # fmt: skip
+        if rules.constraints.form is not None:  # in a fit of which columns have no origins and scales
+            finished += finish_in_form(
+                found,
+                fitted,
+                rules.constraints.form,
+                rules.tolerance,
+                begun.search.evaluation.valid.whole,
+                is_over,
+                begun.finished,
+            )
+        else:
+            finished += finish(
+                found, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, shape,
+                is_over, begun.finished,
+            )  # fmt: skip
         begin_phase("extending")
     begin_phase("finishing")
     if coordinates.origins.any():
         finished = [coordinates.with_origins(formula) for formula in finished]
         # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.
         finished += [multiplied_out(formula) for formula in finished]
-    if not required:
+    if not required and rules.constraints.form is None:
         finished.append(mean_formula(rows.data, library))
 
     def is_allowed(tokens: list[int]) -> bool:
@@ -167,11 +186,13 @@ def _finished_by_group(
     The programs of the search for a law of all rows may describe the groups better, too.
     """
     assert rules.grouping is not None
-    limits, library = rules.constraints.limits, rules.library
+    limits, library, form = rules.constraints.limits, rules.library, rules.constraints.form
     nesting = Nesting.of(limits, library) if limits else None
     required = frozenset(library.index[name] for name in rules.constraints.required)
 
     def finish_one(program: Population, data: DataSet, wider: Library) -> list[Expression]:
+        if form is not None:
+            return [with_simple_constants(program, data, rules.tolerance, is_over)]
         scales = np.ones(len(data.columns))
         return finish(program, scales, data, wider, rules.tolerance, required, nesting, is_over=is_over)
 
@@ -180,27 +201,34 @@ def _finished_by_group(
     scored = Scored(found, fit_constants(found, searched, n_iterations=0).nmse)
     found = found[by_total_bits(scored, begun.search.archive, searched)]
     data = data._replace(columns=rows.coordinates.from_origins(data.columns))
-    return finish_by_group(found, rows.coordinates, data, library, rules.grouping, finish_one, is_over)
+    return finish_by_group(found, rows.coordinates, data, library, rules.grouping, finish_one, is_over, form)
 
 
 def _with_digits(
-    expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool]
+    expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool], form: Form | None
 ) -> Expression:
     """Return a formula with the digits that the data determine."""
     if isinstance(expression, GroupedExpression):
         return with_digits_by_group(expression, data, tolerance, is_over)
-    return with_measured_digits(expression, data, tolerance, is_over)
+    return with_measured_digits(expression, data, tolerance, is_over, form)
 
 
 def _uncertainty_of(
-    expression: Expression, loss: str | Loss, rows: Prepared, measured: DataSet, is_over: Callable[[], bool]
+    expression: Expression,
+    loss: str | Loss,
+    rows: Prepared,
+    measured: DataSet,
+    form: Form | None,
+    is_over: Callable[[], bool],
 ) -> Uncertainty | None:
     """Return the uncertainty of a formula by the rows of a pass, weighted for its loss; None if too late."""
     if is_over():
         return None
-    n = rows.data.n_effective
     if isinstance(expression, GroupedExpression):
         return assessed(expression, rows.data)[1]
+    n, groups = rows.data.n_effective, None
+    if form is not None and (parts := form.read(expression.tokens.tolist())) is not None:
+        groups = parts.groups
     if loss == "absolute" or loss == "huber":
-        return robust_uncertainty_of(expression, measured, rows.fitted, loss, n)
-    return uncertainty_of(expression, rows.fitted, n, loss == "relative")
+        return robust_uncertainty_of(expression, measured, rows.fitted, loss, n, groups)
+    return uncertainty_of(expression, rows.fitted, n, loss == "relative", groups)

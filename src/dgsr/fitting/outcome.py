@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
                 f"the chosen one on all {n_rows} rows is {self.chosen.loss:.3g}: some rows may be outliers, "
                 "or follow another law. Raise max_rows in config to search on more of them."
             )
-        elif constraints.units is None and constraints.shape is None and not self._hangs_on_single_rows:
+        elif not (constraints.units or constraints.shape or constraints.form or self._hangs_on_single_rows):
             yield from self._linear_is_better(constraints)
 
     @property

@@ -13,6 +13,7 @@ from dgsr.data import prepare, redundant_columns
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.coordinates import can_have_origins
 from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget
@@ -28,6 +29,11 @@ from dgsr.search.evolution import EvolutionConfig
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
+
+# Starting points from which the constants of a form without unknown functions are fitted.
+_STARTS = 1_000
+# Fewest tokens that a form must leave to an unknown function.
+_LEAST_TOKENS = 3
 
 
 def planned(
@@ -49,10 +55,14 @@ def planned(
     for constraints and a seed. Raises ValueError if the units, the initial formulas, the generator or the
     checkpoint are unusable.
     """
+    if (form := _form(parameters, library, feature_names, constraints)) is not None:
+        constraints = replace(constraints, form=form)
     # Constraints and units may not allow x - 1990 in place of a column x.
     has_units = parameters["units"] is not None and parameters["unitless_constants"]
+    # A form names the columns as they are.
     with_origins = can_have_origins(library) and not has_units and not _is_limited("sub", constraints)
-    with_scales = library.has_constants and not _is_limited("mul", constraints)
+    with_origins, with_scales = with_origins and form is None, library.has_constants and form is None
+    with_scales = with_scales and not _is_limited("mul", constraints)
     if (known := begin.coordinates) is not None:
         needs_origins, needs_scales = known.origins.any(), (known.scales != 1.0).any()
         cannot_be_written = (needs_origins and not with_origins) or (needs_scales and not with_scales)
@@ -78,13 +88,17 @@ def planned(
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
     )
-    if constraints.units is None:  # with units an idle column may be needed for its unit
+    if constraints.units is None and form is None:  # with units an idle column may be needed for its unit
         constraints = _without_idle_columns(constraints, library, prepared.data, initial)
     with budget.stopped_clock():
         generator = choose_generator(constraints, begin.seed)
         compile_kernels(library.has_constants)
         if constraints.units is not None:
             constraints.units.compile_kernel(library)
+        if form is not None:
+            form.compile_kernel()
+            if not form.functions:
+                budget.leave_at_most(_STARTS)
     n_islands = number_of_islands(parameters["n_jobs"])
     if begin.checkpoint is not None:
         fit_identity = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
@@ -114,6 +128,41 @@ def _make_with_shape(
     assert constraints.shape is not None
     data = data.with_anchors(*constraints.shape.anchors)
     return make_search(data=data, budget=budget, constraints=constraints)
+
+
+def _form(
+    parameters: Mapping[str, Any],
+    library: Library,
+    feature_names: Sequence[str] | None,
+    constraints: Constraints,
+) -> Form | None:
+    """Return the form of a fit, None if there is none; ValueError if it is unusable with other settings."""
+    if parameters["form"] is None:
+        return None
+    try:
+        form = Form(parameters["form"], library, feature_names)
+    except ValueError as error:
+        raise ValueError(f"form={parameters['form']!r}: {error}") from error
+    for name, usual in (("initial_formulas", None), ("warm_start", False), ("gp", "compiled")):
+        if parameters[name] is not usual and parameters[name] != usual:
+            raise ValueError(
+                f"{name}={parameters[name]!r} cannot be used with a form, in which functions alone are "
+                f"searched for; leave out {name}, or the form."
+            )
+    names = [*library.variable_names] if feature_names is None else feature_names
+    for column in constraints.forbidden_columns:
+        if column in form.columns:
+            raise ValueError(
+                f"form={form.text!r} has {names[column]!r}, which is forbidden; take it out of one of "
+                "the two."
+            )
+    for f, name in enumerate(form.functions):
+        if form.most_tokens(f, parameters["max_length"]) < _LEAST_TOKENS:
+            raise ValueError(
+                f"form={form.text!r} leaves {name} fewer than {_LEAST_TOKENS} of the "
+                f"max_length={parameters['max_length']} tokens; raise max_length."
+            )
+    return form
 
 
 def _without_idle_columns(

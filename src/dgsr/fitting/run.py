@@ -73,7 +73,7 @@ class FitDriver:
         self.stop_reason = "error"  # why the last search ended
         self._passes: list[BegunSearch] = []  # one for each pass; some passes share a search
         self._ended: list[dict[str, Any]] = []  # the states of the searches that are over
-        self._is_weighed = False
+        self._is_weighed = self._is_last = False
 
     def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
         """Run all passes, and return the best result, also after an interruption.
@@ -88,6 +88,7 @@ class FitDriver:
             while (number := len(self._ended)) < len(steps):
                 steps, goes_on_with = self._next(steps, number)
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
+                self._is_last = number + 1 == len(steps)
                 if step.by_group:
                     rows = rows.by_group()
                 if step.loss != "squared":
@@ -238,7 +239,8 @@ class FitDriver:
     def _load(self, state: dict[str, Any]) -> None:
         """Continue from a state in the checkpoint."""
         assert self._checkpoint is not None
-        self._checkpoint.check(state, self._begun.fresh, self._rules.library)
+        rules = self._rules
+        self._checkpoint.check(state, self._begun.fresh, rules.library, rules.constraints.form)
         self.search.load_state_dict(state)
 
     def _write(self, search: Search, at_once: bool = False) -> None:
@@ -292,10 +294,10 @@ class FitDriver:
         A pass that continues another replaces its result. Any other pass, and every pass once outliers are
         known, does so only if its description of the data is shorter.
         """
-        if not np.isfinite(self.search.best_nmse):
+        if not np.isfinite(self.search.best_nmse) and not step.by_group:
             return
         n_interrupts = self.budget.interrupts.n
-        is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
+        is_last = self.stop_reason not in _SPENT or (self._is_last and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
         of_all = self._passes[0] if step.by_group else None
         found = front_and_choice(

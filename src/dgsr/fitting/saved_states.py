@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dgsr.data.population import Population
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 
 # Names of the sets of programs in the state of a search.
@@ -19,8 +20,13 @@ _ENTRY = {"evaluations", "seconds", "best_nmse", "mean_reward", "best_reward", "
 _LARGEST = np.iinfo(np.int64).max
 
 
-def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: int) -> None:
-    """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
+def check_state(
+    state: Any, fresh: dict[str, Any], library: Library, n_islands: int, form: Form | None = None
+) -> None:
+    """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`.
+
+    In a search with a form the programs of the rounds are forests, and those of the archive of the form.
+    """
     alone = {name: value for name, value in fresh.items() if name != "islands"}
     islands: Any = state.get("islands", {})
     of_whole = {name: value for name, value in state.items() if name != "islands"}
@@ -33,7 +39,11 @@ def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: 
         for entry in one["history"]:
             _check_like(entry, dict.fromkeys(_ENTRY, math.inf), "/history")
         for name in _PROGRAMS:
-            _check_programs(one[name], library, has_free_places=name == "archive")
+            are_forests = form is not None and name not in ("archive", "long")
+            n_trees = form.n_trees if form is not None and are_forests else 1
+            _check_programs(one[name], library, has_free_places=name == "archive", n_trees=n_trees)
+            if form is not None:
+                _check_form(one[name], form, are_forests)
 
 
 def _check_like(state: Any, fresh: Any, path: str) -> None:
@@ -82,8 +92,29 @@ def _check_array(state: Any, fresh: np.ndarray, path: str) -> None:
         raise ValueError(f"{path} is negative")
 
 
-def _check_programs(arrays: Mapping[str, np.ndarray], library: Library, has_free_places: bool) -> None:
-    """Raise ValueError if arrays do not hold programs of a library, with their losses and constants."""
+def _check_form(arrays: Mapping[str, np.ndarray], form: Form, are_forests: bool) -> None:
+    """Raise ValueError if programs are not of a form, or are no forests of its functions."""
+    tokens, lengths = arrays["tokens"], arrays["lengths"]
+    if not are_forests:
+        used = np.flatnonzero(lengths)
+        if any(form.read(tokens[i, : lengths[i]].tolist()) is None for i in used):
+            raise ValueError("it has programs of another form")
+        return
+    of_function = form.functions_of(tokens, lengths)
+    arguments = tokens - form.tokens.first_variable
+    most = np.array([*form.n_arguments, 0])[np.maximum(of_function, -1)]
+    is_outside = (of_function < 0) & (of_function >= -form.n_outside)
+    if ((of_function >= 0) & (arguments >= most)).any() or (tokens[is_outside] != form.tokens.constant).any():
+        raise ValueError("it has functions of other arguments")
+
+
+def _check_programs(
+    arrays: Mapping[str, np.ndarray], library: Library, has_free_places: bool, n_trees: int = 1
+) -> None:
+    """Raise ValueError if arrays do not hold programs of a library, with their losses and constants.
+
+    Each program has `n_trees` trees, one after the other.
+    """
     tokens, lengths, nmse = arrays["tokens"], arrays["lengths"], arrays["nmse"]
     constants, arity = arrays["constants"], library.table.arity
     n, width = tokens.shape
@@ -97,7 +128,7 @@ def _check_programs(arrays: Mapping[str, np.ndarray], library: Library, has_free
     if not (nmse >= 0.0).all():
         raise ValueError("it has losses that are negative or no numbers")
     # Number of subprograms that are still missing after each token of a program.
-    open_nodes = 1 + np.cumsum(arity[tokens] - 1, axis=1)
+    open_nodes = n_trees + np.cumsum(arity[tokens] - 1, axis=1)
     inside = np.arange(width) < lengths[:, None] - 1
     ends = np.take_along_axis(open_nodes, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
     if not ((open_nodes > 0) | ~inside).all() or not (ends[~is_empty] == 0).all():

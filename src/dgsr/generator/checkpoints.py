@@ -38,7 +38,7 @@ _MAX_SIZE = 1_000_000
 # Largest number of layers or variables, likewise.
 _MAX_MODULES = 1_000
 # Fields of `Constraints` that belong to a fit and not to a generator.
-_DEMANDS = ("forbidden_columns", "required", "nested", "units", "shape")
+_DEMANDS = ("forbidden_columns", "required", "nested", "units", "shape", "form")
 
 # JSON types of the fields in a header, by the annotation of the field.
 _JSON_TYPES: dict[Any, tuple[type, ...]] = {

@@ -11,6 +11,8 @@ from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
+from dgsr.expressions.formulas.parts import parts_of
+from dgsr.expressions.programs.form import Form
 
 
 class Candidate(NamedTuple):
@@ -32,6 +34,8 @@ class Candidate(NamedTuple):
     bits : float, optional
         Description length by which the formula was compared, if it differs from the length of `expression`:
         it excludes the origins of columns and may be that of constants with fewer digits.
+    form : Form, optional
+        The form whose functions and constants `parts` names.
     """
 
     complexity: int
@@ -41,6 +45,7 @@ class Candidate(NamedTuple):
     units: tuple[str, ...] = ()
     handicap: float = 1.0
     bits: float | None = None
+    form: Form | None = None
 
     def __repr__(self) -> str:
         return (
@@ -91,6 +96,19 @@ class Candidate(NamedTuple):
         # Numbers that columns are measured from are not fitted, and have no error.
         errors = self.standard_errors
         return is_number or not ((errors > 0.0) & (errors >= limits)).any()
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The functions and constants of the form as texts, such as ``{"f(T)": "exp(-0.1*T)", "k": "2.5"}``.
+
+        A function stands with the arguments of its first use. It is empty in a fit without a form.
+        """
+        return {} if self.form is None else parts_of(self.expression, self.form)
+
+    def parts_text(self) -> str:
+        """Return the parts for a line of the front, or the empty string without a form."""
+        parts = ", ".join(f"{name} = {text}" for name, text in self.parts.items())
+        return f"  [{parts}]" if parts else ""
 
     def constants_text(self, indices: Sequence[int] | None = None) -> str:
         """Return the fitted constants with standard errors and units, all or some, or the empty string."""

@@ -12,6 +12,7 @@ from dgsr.constants.uncertainty import Uncertainty
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
@@ -80,6 +81,7 @@ class ParetoFront(Sequence[Candidate]):
         with_digits: Callable[[Expression], Expression] | None = None,
         nmse: np.ndarray | None = None,
         shape: ShapeConstraints | None = None,
+        form: Form | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions of one library, whose losses are computed on `data`.
 
@@ -112,9 +114,11 @@ class ParetoFront(Sequence[Candidate]):
             The NMSE of the expressions on `data`, if it is known.
         shape : ShapeConstraints, optional
             Rules that every formula of the front keeps.
+        form : Form, optional
+            The form of the expressions, whose parts the front shows.
         """
         candidates, n_left_off = candidates_of(
-            expressions, data, feature_names, tolerance, assess, units, with_digits, nmse, shape
+            expressions, data, feature_names, tolerance, assess, units, with_digits, nmse, shape, form
         )
         losses = None
         if held_out is not None and candidates:
@@ -159,7 +163,8 @@ class ParetoFront(Sequence[Candidate]):
         for i, c in enumerate(self):
             mark, units = ">" if i == self.chosen else " ", f"  [{c.units_text()}]" if c.units else ""
             numbers = f"{c.description_length:>6.1f}  {c.loss:>10.4g}  {c.leave_one_out:>13.4g}"
-            lines.append(f"{mark}{i:>3}  {c.complexity:>10}  {numbers}  {c.expression.shortened()}{units}")
+            formula = f"{c.expression.shortened()}{units}{c.parts_text()}"
+            lines.append(f"{mark}{i:>3}  {c.complexity:>10}  {numbers}  {formula}")
         by_group = [c.expression for c in self if isinstance(c.expression, GroupedExpression)]
         if by_group:
             names = max((expression.by_group.names for expression in by_group), key=len)

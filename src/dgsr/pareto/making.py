@@ -13,6 +13,7 @@ from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.formulas.units_of_constants import units_of_constants
+from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import LEAST_GAIN
@@ -37,6 +38,7 @@ def candidates_of(
     with_digits: Callable[[Expression], Expression] | None,
     nmse: np.ndarray | None,
     shape: ShapeConstraints | None = None,
+    form: Form | None = None,
 ) -> tuple[list[Candidate], int]:
     """Return the candidates of the front of some expressions, and how many were excluded for weak points.
 
@@ -69,7 +71,7 @@ def candidates_of(
         plain = named.typical if isinstance(named, GroupedExpression) else named
         texts = () if units is None else units_of_constants(plain, units)
         own = None if bits[i] == description_length(named) else float(bits[i])
-        return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own)
+        return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own, form)
 
     left = [i for i in order if supported[i]]
     on_front = of_all = undominated(left, losses, tolerance)

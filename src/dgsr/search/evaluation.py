@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,9 +51,27 @@ class Evaluation(ABC):
         self.valid = Validity(self.constraints, self.library)
         self.gain = self.config.gain if fits else 0.0
         self.n_constants = self.constraints.max_constants if fits else 0  # most of a program in the rounds
-        # Where constants are fitted, programs of the archive contain their slope and intercept.
-        widths = self.constraints.max_length + fits * N_TOKENS, self.n_constants + fits * N_CONSTANTS
-        self.archive = ParetoArchive(self.library, *widths, self.config.tolerance, self.data)
+        self.archive = ParetoArchive(self.library, *self.whole_widths, self.config.tolerance, self.data)
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Most tokens and constants of a program in the rounds."""
+        return self.constraints.max_length, self.n_constants
+
+    @property
+    def whole_widths(self) -> tuple[int, int]:
+        """Most tokens and constants of a program in the archive, which has its slope and intercept."""
+        fits = self.fits_constants
+        return self.constraints.max_length + fits * N_TOKENS, self.n_constants + fits * N_CONSTANTS
+
+    def whole(self, population: Population) -> Population:
+        """Return the programs by which those of the rounds are judged; only those of a form are others."""
+        return population
+
+    @property
+    def must_be_tried(self) -> bool:
+        """Whether programs may break rules of tokens: the grammar excludes forbidden columns."""
+        return bool(self.constraints.required)
 
     @abstractmethod
     def score(self, population: Population, n_new: int) -> np.ndarray:
@@ -71,10 +89,10 @@ class Evaluation(ABC):
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
-        if not self.constraints.required:  # the grammar excludes forbidden columns
+        if not self.must_be_tried:
             nmse[:n] = self.score(population[:n], n_new)
             return nmse
-        is_valid = self.valid.tried(population[:n])
+        is_valid = self.valid.tried(self.whole(population[:n]))
         at = np.flatnonzero(is_valid)
         programs = population[at]
         nmse[at] = self.score(programs, int(is_valid[:n_new].sum()))
@@ -114,11 +132,15 @@ class Fitted(Evaluation):
     # samples of the pre-trained decoder repeat programs that have been evaluated.
     fits_constants, random_shares = True, (0.5, 0.9)
     by_group: ClassVar[bool] = False
+    # Steps of the first fit of every program, beside the slope and the intercept, which need none.
+    first_steps: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.constraints.required:
-            return
+        if not self.constraints.required:
+            self._enter_mean()
+
+    def _enter_mean(self) -> None:
         # The archive begins with the mean of y, so that every other formula must fit better.
         constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
         mean = Population.from_expressions([constant])
@@ -128,10 +150,11 @@ class Fitted(Evaluation):
         budget, n = self.budget, 0
         fit = Fit(np.full(len(population), np.inf), np.zeros(len(population)), np.zeros(len(population)))
         for part in budget.parts(len(population), self.data):
-            for array, values in zip(fit, fit_constants(population[part], self.data, n_iterations=0)):
+            first = self.fitted(population[part], n_iterations=self.first_steps)
+            for array, values in zip(fit, first):
                 array[part] = values
             n = part.stop
-        to_keep, to_breed = self.valid.factors_in_rounds(population)
+        to_keep, to_breed = self.valid.factors_in_rounds(self.whole(population))
         # Fits take most of the time, so programs that cannot enter the archive get none.
         is_fitted = population.is_constant.any(axis=1) & np.isfinite(to_keep)
         with_constants = np.flatnonzero(is_fitted[:n])
@@ -148,6 +171,10 @@ class Fitted(Evaluation):
         # All exact programs get the same NMSE, so that the shortest wins and not the smallest rounding error.
         return np.maximum(fit.nmse, self.config.tolerance) * to_breed * of_shape
 
+    def fitted(self, programs: Population, **options: Any) -> Fit:
+        """Return the fits of the constants of programs, which are written into them; see `fit_constants`."""
+        return fit_constants(programs, self.data, **options)
+
     def _best(self, chosen: np.ndarray, fit: Fit) -> np.ndarray:
         """Return the best of the chosen programs, as many as the share `fit_share` of them."""
         order = chosen[np.argsort(fit.nmse[chosen], kind="stable")]
@@ -161,7 +188,7 @@ class Fitted(Evaluation):
         for part in self.budget.parts(len(chosen), self.data, (1 + second_start) * n * _STEP_COST):
             at = chosen[part]
             programs = population[at]
-            found = fit_constants(programs, self.data, n_iterations=n, second_start=second_start, state=state)
+            found = self.fitted(programs, n_iterations=n, second_start=second_start, state=state)
             population.constants[at] = programs.constants
             for array, values in zip(fit, found):
                 array[at] = values
@@ -169,11 +196,11 @@ class Fitted(Evaluation):
     def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
         """Return the scaled variants that fit better than all shorter programs, and NMSE times handicaps."""
         best = np.minimum.accumulate(self.archive.nmse)
-        improved = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
+        improved = np.flatnonzero(fit.nmse < best[self.shortest_places(population)])
         parts = []
         for part in self.budget.parts(len(improved), self.data, _THOROUGH * _STEP_COST):
             at = improved[part]
-            variants, nmse = self._whole(population[at], Fit(*(a[at] for a in fit)))
+            variants, nmse = self.variants(population[at], Fit(*(a[at] for a in fit)))
             counted = _times(nmse, self._factors(variants))
             kept = np.flatnonzero(counted < best[self.archive.places(variants)])
             parts.append((variants[kept], nmse[kept]))
@@ -184,27 +211,41 @@ class Fitted(Evaluation):
         self._fit_thoroughly(entries, entry_nmse)
         return entries, _times(entry_nmse, self._factors(entries))
 
-    def _whole(self, programs: Population, fit: Fit) -> tuple[Population, np.ndarray]:
-        """Return the programs with their scales and offsets as whole formulas, and the NMSE of these."""
-        return written_out(programs, fit, self.data)
-
     def _factors(self, formulas: Population) -> np.ndarray:
         """Return the factors of the NMSE of whole formulas for violations of units and shape."""
         return self.valid.factors(formulas)
 
     def _shape_factors(self, programs: Population, fit: Fit) -> np.ndarray:
         """Return the factors of the NMSE for violations of shape by programs with scale and offset."""
-        return self.valid.shape_factors(programs, fit.slope, fit.intercept)
+        return self.valid.shape_factors(self.whole(programs), fit.slope, fit.intercept)
 
     def _losses(self, formulas: Population) -> np.ndarray:
         """Return the NMSE of whole formulas, with their present constants."""
         return formulas.nmse(self.data)
 
+    def shortest_places(self, population: Population) -> np.ndarray:
+        """Return the place in the archive of the shortest variant of every program."""
+        return self.archive.places(population)
+
+    def variants(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
+        """Return programs with and without slope and intercept, and their NMSE."""
+        return written_out(population, fit, self.data)
+
+    def ties(self, programs: Population) -> np.ndarray | None:
+        """Return which constants of whole formulas are equal; see `fit_constants`."""
+        return None
+
     def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
         """Fit all constants to convergence: these programs are few, and users see them."""
         for part in self.budget.parts(len(programs), self.data, _THOROUGH * _STEP_COST):
+            own = programs[part]
             nmse[part] = fit_constants(
-                programs[part], self.data, scaled=self.by_group, n_iterations=_THOROUGH, precision=1e-9
+                own,
+                self.data,
+                scaled=self.by_group,
+                ties=self.ties(own),
+                n_iterations=_THOROUGH,
+                precision=1e-9,
             ).nmse
 
     def enter(self, programs: Population) -> None:
@@ -221,8 +262,8 @@ class FittedByGroup(Fitted):
 
     by_group = True
 
-    def _whole(self, programs: Population, fit: Fit) -> tuple[Population, np.ndarray]:
-        return programs, fit.nmse
+    def variants(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
+        return population, fit.nmse
 
     def _factors(self, formulas: Population) -> np.ndarray:
         return self.valid.factors_in_rounds(formulas)[0]
@@ -237,12 +278,3 @@ class FittedByGroup(Fitted):
 def _times(nmse: np.ndarray, handicaps: np.ndarray) -> np.ndarray:
     """Return an NMSE times its handicap, infinite where the handicap is, even for an NMSE of 0."""
     return np.where(np.isfinite(handicaps), nmse, np.inf) * np.where(np.isfinite(handicaps), handicaps, 1.0)
-
-
-def evaluation_of(
-    data: DataSet, library: Library, constraints: Constraints, config: SearchConfig, budget: Budget
-) -> Evaluation:
-    """Return the kind of evaluation that a library needs."""
-    fitted = FittedByGroup if len(data.groups) else Fitted
-    kind = fitted if library.has_constants else Plain
-    return kind(data, library, constraints, config, budget)

@@ -34,7 +34,8 @@ from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.reporting.warning import warn_in_search
 from dgsr.search.compiling import compile_kernels
-from dgsr.search.evaluation import Evaluation, evaluation_of
+from dgsr.search.evaluation import Evaluation
+from dgsr.search.forms import evaluation_of
 from dgsr.search.search import Search
 from dgsr.search.threads import one_thread
 

@@ -11,7 +11,7 @@ from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.evaluation import Evaluation
-from dgsr.search.evolution import random_population
+from dgsr.search.evolution import Forests, random_population
 from dgsr.search.guidance import guided_grammars
 from dgsr.search.restarts import Restarts
 
@@ -37,10 +37,11 @@ class Proposals:
         evaluation: Evaluation,
         restarts: Restarts,
         state: np.ndarray,
+        forests: Forests | None,
         seed: int,
     ) -> None:
         self._library, self._config, self._evaluation = evaluation.library, evaluation.config, evaluation
-        self._restarts, self._state = restarts, state
+        self._restarts, self._state, self._forests = restarts, state, forests
         self.conditioned: ConditionedGenerator | None = None
         probabilities = None
         if generator is not None:
@@ -73,9 +74,16 @@ class Proposals:
     def _random(self, n: int) -> Population:
         """Return n random programs; with units, those of several times as many with the fewest violations."""
         if self._evaluation.constraints.units is None:
-            return random_population(n, self._library, self.grammar, self._state)
-        many = random_population(_DRAWN_FOR_ONE * n, self._library, self.grammar, self._state)
-        return many[np.argsort(self._evaluation.valid.violations(many), kind="stable")[:n]]
+            return self._drawn(n)
+        many = self._drawn(_DRAWN_FOR_ONE * n)
+        violations = self._evaluation.valid.violations(self._evaluation.whole(many))
+        return many[np.argsort(violations, kind="stable")[:n]]
+
+    def _drawn(self, n: int) -> Population:
+        """Return n random programs, forests where there is a form."""
+        if self._forests is not None:
+            return self._forests.random(n, self._state)
+        return random_population(n, self._library, self.grammar, self._state)
 
     @property
     def _random_share(self) -> float:

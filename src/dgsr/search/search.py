@@ -172,10 +172,13 @@ class Search(SearchState):
 
         The rows of `data` may be more than those of the search.
         """
+        if self.evaluation.constraints.form is not None:
+            yield self.archive.population()[:0]
+            return
         problem = self.scheduler.problem._replace(data=data)
         longer = Longer(self.archive, self.evolved, self.long.programs)
         is_exact = self.archive.best_nmse() <= self.archive.tolerance
-        return self.scheduler.at_the_end(problem, longer, is_exact, deadline)
+        yield from self.scheduler.at_the_end(problem, longer, is_exact, deadline)
 
     def _search_in_table(self, data: DataSet, symmetries: bool) -> Population:
         """Return the front of a search in another table, which spends the budget of this one."""

@@ -19,8 +19,8 @@ from dgsr.finders.scheduler import Scheduler
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.search.config import SearchConfig
-from dgsr.search.evaluation import evaluation_of
-from dgsr.search.evolution import Engine, get_engine
+from dgsr.search.evolution import Engine, ForestEvolution, Forests, get_engine
+from dgsr.search.forms import evaluation_of
 from dgsr.search.proposals import Proposals
 from dgsr.search.restarts import Restarts
 
@@ -55,7 +55,7 @@ class SearchState:
         self.grammar = constraints.grammar(tokens_of, library.n_variables)
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
         self.archive = self.evaluation.archive  # the best programs of every length in bits
-        self.widths = constraints.max_length, self.evaluation.n_constants  # most tokens and constants
+        self.widths = self.evaluation.widths
         self._nothing = Scored.none(library, *self.widths)
         self.queue = self.generation = self._nothing
         self.evolved = self._nothing  # the programs of the last round, also after a restart
@@ -67,9 +67,14 @@ class SearchState:
         self.restarts = Restarts(config.patience, self.evaluation.gain)
         problem = Problem(data, library, self.grammar, self.evaluation.valid, config.tolerance)
         search_in = self._search_in_table if config.symmetries and not len(data.groups) else None
-        self.scheduler = Scheduler(problem, self.budget, config.look_up, search_in)
+        look_up = config.look_up and constraints.form is None  # finders know no form
+        self.scheduler = Scheduler(problem, self.budget, look_up, search_in)
         self.engine, self.state = get_engine(engine, config.evolution), new_state(seed)
-        parts = self.grammar, self.evaluation, self.restarts, self.state
+        forests = None
+        if constraints.form is not None:
+            forests = Forests(constraints.form, library, self.grammar, self.widths)
+            self.engine = ForestEvolution(config.evolution, forests)
+        parts = self.grammar, self.evaluation, self.restarts, self.state, forests
         self.proposals = Proposals(generator, *parts, seed)  # line 1 of the paper's algorithm
         self.conditioned = self.proposals.conditioned
         self.n_prepared = 0  # number of completed steps of those before the rounds

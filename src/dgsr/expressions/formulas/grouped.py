@@ -26,7 +26,8 @@ class ByGroup(NamedTuple):
 
     column: int  # of X; it has the numbers of the groups, from 0 on, and any other number for a new group
     labels: tuple[Hashable, ...]  # of the n_groups groups
-    part_of: np.ndarray  # (n_constants,) int64: number of the constant among those by group, -1 if shared
+    # (n_constants,) int64: number of the constant among those by group, -1 if shared, -2 if it is not fitted
+    part_of: np.ndarray
     names: tuple[str, ...]  # of the q constants by group
     values: np.ndarray  # (q, n_groups)
     bits: float  # that describe the values
@@ -39,14 +40,14 @@ class ByGroup(NamedTuple):
         cls, column: int, labels: tuple[Hashable, ...], part_of: np.ndarray, values: np.ndarray
     ) -> ByGroup:
         """Return constants by group whose uncertainty is not known yet."""
-        k = len(values) + int(np.sum(part_of < 0))
+        k = len(values) + int(np.sum(part_of == -1))
         return cls(column, labels, part_of, (), values, 0.0, np.full((len(labels) + 1, k, k), np.nan))
 
     @property
     def parts(self) -> list[np.ndarray]:
         """Indices of the constants that are equal, for each constant by group and each shared one."""
         own = [np.flatnonzero(self.part_of == number) for number in range(len(self.values))]
-        return own + list(np.flatnonzero(self.part_of < 0)[:, None])
+        return own + list(np.flatnonzero(self.part_of == -1)[:, None])
 
     def of_rows(self, X: np.ndarray) -> np.ndarray:
         """Return the values in rows X (n_rows, n_features), (q, n_rows), the means for new groups."""

@@ -7,7 +7,7 @@ they agree on which equations are valid.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import DEFAULT_LIMITS, Limits, Nesting
 from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
+
+if TYPE_CHECKING:  # it loads numba, which reading and writing formulas do not need
+    from dgsr.expressions.programs.form import Form
 
 # Pairs of an operator and a forbidden child, which it would invert or make idle.
 _FORBIDDEN_PAIRS = (
@@ -76,6 +79,8 @@ class Constraints:
     shape : ShapeConstraints, optional
         Bounds, monotonicity and known points in the coordinates of the programs; `satisfy_user_rules` does
         not use them.
+    form : Form, optional
+        The form that every formula has; a search finds its functions and constants.
 
     Notes
     -----
@@ -105,6 +110,7 @@ class Constraints:
     nested: tuple[tuple[str, str, int | None], ...] = ()
     units: Units | None = None
     shape: ShapeConstraints | None = None
+    form: Form | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length < self.max_length:

@@ -11,13 +11,22 @@ name       := letters, digits and _ | "`" characters "`"    the second for all o
 from __future__ import annotations
 
 import decimal
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from dgsr.expressions.trees.evaluation import MAX_EXPONENT
 from dgsr.expressions.trees.infix import ATOM, NEGATION, POWER, PRODUCT, SUM, InfixWriter
-from dgsr.expressions.trees.trees import ALIASES, FUNCTIONS, MAX_LEVELS, SHORT_NAMES, Tree, is_number
+from dgsr.expressions.trees.trees import (
+    ALIASES,
+    FUNCTIONS,
+    MAX_LEVELS,
+    SHORT_NAMES,
+    Tree,
+    is_number,
+    variables_of,
+)
 from dgsr.expressions.trees.user_operators import UserOperator
 
 #: Most characters of a formula.
@@ -70,11 +79,52 @@ def parse(
     >>> parse("x1**2 - sin(x2)")
     ('sub', ('pow', 'x1', 2), ('sin', 'x2'))
     """
+    return _Parser(_checked(text), variables, functions or {}).parse()
+
+
+def parse_form(
+    text: str, columns: Sequence[str], functions: Mapping[str, UserOperator] | None = None
+) -> tuple[Tree, dict[str, int], list[str]]:
+    """Read a form: a formula with unknown functions, such as ``"f(T)*g(p, c) + k"``, and constants.
+
+    Parameters
+    ----------
+    text : str
+        Names before a parenthesis that are neither operators nor columns are unknown functions, of formulas
+        with at least one column; other names that are no columns are constants.
+    columns : sequence of str
+    functions : mapping of str to UserOperator, optional
+        User-defined operators, `Library.functions`.
+
+    Returns
+    -------
+    tree
+        An application of an unknown function is a node with its name.
+    dict of str to int
+        The unknown functions, in the order of the text, with their numbers of arguments.
+    list of str
+        The constants, in the order of the text.
+
+    Raises
+    ------
+    ValueError
+        If the text cannot be read; the message has the position, the text there and what to write instead.
+
+    Examples
+    --------
+    >>> parse_form("k*f(x1) - f(x2)", ["x1", "x2"])
+    (('sub', ('mul', 'k', ('f', 'x1')), ('f', 'x2')), {'f': 1}, ['k'])
+    """
+    parser = _FormParser(_checked(text), columns, functions or {})
+    return parser.parse(), parser.unknown, [*parser.constants]
+
+
+def _checked(text: str) -> str:
     if not isinstance(text, str):
         raise ValueError(f"A formula must be a str, not {type(text).__name__}.")
     if len(text) > MAX_TEXT:
         raise ValueError(f"The formula has {len(text)} characters; shorten it to at most {MAX_TEXT}.")
-    return _Parser(text, variables, functions or {}).parse()
+    return text
 
 
 class _Parser:
@@ -213,6 +263,62 @@ class _Parser:
             raise self._error(position, text, mend)
         value = Fraction(text)
         return value.numerator if value.denominator == 1 else value
+
+
+class _FormParser(_Parser):
+    """The parser of `parse_form`."""
+
+    def __init__(self, text: str, columns: Sequence[str], functions: Mapping[str, UserOperator]) -> None:
+        super().__init__(text, None, functions)
+        self.columns = columns
+        self.unknown: dict[str, int] = {}
+        self.constants: dict[str, None] = {}
+        self.outer = ""  # the unknown function in whose arguments the parser is
+
+    def _name(self, name: str, position: int) -> tuple[Tree, int]:
+        is_call = self.tokens[self.at][1] == "("
+        if is_call and ALIASES.get(name, name) not in self.arities:
+            return self._application(name, position)
+        if not is_call and name != "pi" and name not in self.columns:
+            self._check_constant(name, position)
+            self.constants[name] = None
+        return super()._name(name, position)
+
+    def _check_constant(self, name: str, position: int) -> None:
+        if name in self.unknown:
+            raise self._error(position, name, "an unknown function; write its arguments, or another name")
+        if len(name) > 2 and (similar := difflib.get_close_matches(name, self.columns, 1, 0.75)):
+            raise self._error(position, name, f"no column; did you mean {similar[0]!r}?")
+
+    def _application(self, name: str, position: int) -> tuple[Tree, int]:
+        if name in self.columns or name in self.constants:
+            kind = "column" if name in self.columns else "constant"
+            raise self._error(position, name, f"a {kind} and no function; write '*' before '('")
+        if self.outer:
+            mend = f"an unknown function inside another one, {self.outer}; write {self.outer} of columns"
+            raise self._error(position, name, mend)
+        self.outer = name
+        opened = self.tokens[self.at][2]
+        arguments = list[tuple[Tree, int]]()
+        while not arguments or self.tokens[self.at][1] == ",":
+            self.at += 1
+            arguments.append(self._argument())
+        self._close(opened)
+        self.outer = ""
+        n_arguments = self.unknown.setdefault(name, len(arguments))
+        if n_arguments != len(arguments):
+            mend = f"it has {len(arguments)} arguments here and {n_arguments} before; write as many"
+            raise self._error(position, name, mend)
+        children, depths = zip(*arguments)
+        return (name, *children), max(depths) + 1
+
+    def _argument(self) -> tuple[Tree, int]:
+        _, value, position = self.tokens[self.at]
+        tree, depth = self._expression(0)
+        if variables_of(tree).isdisjoint(self.columns):
+            known = ", ".join(map(quoted, self.columns[:20]))
+            raise self._error(position, value, f"an argument has no column; the columns are {known}")
+        return tree, depth
 
 
 def quoted(name: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from dgsr.search.evolution.compiled import CompiledEvolution, random_population
 from dgsr.search.evolution.engine import Engine, EvolutionConfig
+from dgsr.search.evolution.forests import ForestEvolution, Forests
 from dgsr.search.evolution.with_deap import DeapEvolution, primitive_set
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "DeapEvolution",
     "Engine",
     "EvolutionConfig",
+    "ForestEvolution",
+    "Forests",
     "get_engine",
     "primitive_set",
     "random_population",

@@ -1,0 +1,333 @@
+"""Forms: the part of a formula that a person knows, with unknown functions and constants.
+
+A search of the functions in a form evolves *forests* (`dgsr.kernels.forms`), and everything else sees the
+whole programs that `Form.filled` makes of them. `Form.read` finds the functions in such a program again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import write_program
+from dgsr.expressions.trees.syntax import parse_form
+from dgsr.expressions.trees.trees import Tree, map_leaves
+from dgsr.kernels.forms import CALL, NAMED, NUMBER, TOKEN, FormCode, Tokens, fill
+from dgsr.kernels.growth import subtree_end
+from dgsr.kernels.programs import Programs
+
+
+class Filled(NamedTuple):
+    """Whole programs made of forests."""
+
+    programs: Programs
+    origins: (
+        np.ndarray
+    )  # (n_programs, max_constants) int64: index in the forest of each constant, -1 if fixed
+    has_room: np.ndarray  # (n_programs,) bool; programs without room are x1
+
+
+class Parts(NamedTuple):
+    """What stands in a whole program in the place of what a form leaves open."""
+
+    functions: list[list[int]]  # the tokens of each function, over its arguments as x1, x2 ..
+    origins: np.ndarray  # (n_constants,) int64, as in `Filled`, of a forest with these functions
+
+    @property
+    def groups(self) -> list[np.ndarray]:
+        """The indices of the constants of the program that are one constant each, without fixed ones."""
+        numbers = dict.fromkeys(number for number in self.origins.tolist() if number >= 0)
+        return [np.flatnonzero(self.origins == number) for number in numbers]
+
+
+class Form:
+    """A formula with unknown functions of columns, and constants that are fitted.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"f(T)*g(p, c) + k"``; see `dgsr.expressions.trees.syntax.parse_form`.
+    library : Library
+        A library with constants, over the columns.
+    columns : sequence of str, optional
+        Names of the columns, x1 .. xd by default.
+
+    Raises
+    ------
+    ValueError
+        If the text cannot be read, cannot be written in the library, or has nothing to find.
+
+    Examples
+    --------
+    >>> from dgsr.expressions import get_library
+    >>> form = Form("k*f(x1) - f(x2)", get_library("koza-const", 2))
+    >>> form.functions, form.constants
+    (('f',), ('k',))
+    """
+
+    def __init__(self, text: str, library: Library, columns: Sequence[str] | None = None) -> None:
+        names = [*library.variable_names] if columns is None else [*columns]
+        if not library.has_constants:
+            raise ValueError(
+                f"a form needs fitted constants, which library={library.name!r} lacks; choose another."
+            )
+        tree, unknown, constants = parse_form(text, names, library.functions)
+        if not unknown and not constants:
+            raise ValueError(
+                "it has neither an unknown function nor a constant; write what is to be found, as in "
+                "'f(x1) + k'."
+            )
+        widest = max(unknown, key=lambda name: unknown[name], default="")
+        if unknown and unknown[widest] > library.n_variables:
+            raise ValueError(
+                f"it has {widest} of {unknown[widest]} arguments, and there are {library.n_variables} "
+                "columns; write at most as many arguments."
+            )
+        self.text, self.library = text, library
+        self.functions, self.n_arguments = tuple(unknown), tuple(unknown.values())
+        self.constants = tuple(constants)
+        writer = _CodeWriter(library, names, self)
+        self.code = writer.code(tree)
+        #: The tokens of every argument of every application, those of the constants in them included.
+        self._arguments = writer.arguments
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and (self.text, self.library) == (other.text, other.library)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        index = self.library.index
+        constant, add, mul = (index[name] for name in ("const", "add", "mul"))
+        return Tokens(self.library.table.arity, constant, add, mul, self.library.first_variable)
+
+    @property
+    def n_outside(self) -> int:
+        """Number of the constants of a forest before its trees: the named ones, scales and offsets."""
+        return len(self.constants) + 2 * len(self.functions)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees of a forest, each constant before the functions counted as one."""
+        return self.n_outside + len(self.functions)
+
+    @cached_property
+    def n_uses(self) -> np.ndarray:
+        """How often each function is applied, shape (n_functions,), int64."""
+        return np.bincount(self.code.functions, minlength=len(self.functions))
+
+    @cached_property
+    def columns(self) -> frozenset[int]:
+        """Indices of the columns that the form has."""
+        tokens = self.code.values[self.code.kinds == TOKEN] - self.tokens.first_variable
+        return frozenset(tokens[tokens >= 0].tolist())
+
+    def compile_kernel(self) -> None:
+        """Compile the kernel of `filled`, or load it."""
+        leaf = [[self.tokens.first_variable]] * len(self.functions)
+        row = np.array([self.forest(leaf)], dtype=np.int64)
+        forest = Programs(row, np.array([row.shape[1]]), np.ones((1, self.n_outside)))
+        around = np.zeros((1, len(self.functions), 2), dtype=np.bool_)
+        self.filled(forest, self.code.n_instructions, self.code.n_instructions, around)
+
+    def most_tokens(self, f: int, max_length: int) -> int:
+        """Return the most tokens of a function in a whole program of a length, the others having one each.
+
+        Each use of an argument counts as one token.
+        """
+        n_uses = int(self.n_uses[f])
+        return (max_length - self.code.n_instructions) // n_uses + 1
+
+    def filled(self, forests: Programs, width: int, n_constants: int, around: np.ndarray) -> Filled:
+        """Return the whole programs of forests, in arrays of the given widths.
+
+        `around`, of shape (n_programs, n_functions, 2), says whether each function has its scale, and whether
+        it has its offset, as in ``a*f + b``.
+        """
+        n = len(forests.lengths)
+        programs = Programs(
+            np.zeros((n, width), dtype=np.int64), np.zeros(n, dtype=np.int64), np.ones((n, n_constants))
+        )
+        origins = np.full((n, n_constants), -1, dtype=np.int64)
+        has_room = fill(forests, around, self.code, self.tokens, programs, origins)
+        return Filled(programs, origins, has_room)
+
+    def functions_of(self, tokens: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Return the index of the function in whose tree each token of forests stands.
+
+        It is negative before the first function and -1 - n_outside after the end. The shapes of the tokens
+        and the result are (n_programs, width), that of the lengths (n_programs,).
+        """
+        missing = self.n_trees + np.cumsum(self.tokens.arity[tokens] - 1, axis=1)
+        fewest = np.minimum.accumulate(np.insert(missing, 0, self.n_trees, axis=1), axis=1)[:, :-1]
+        inside = np.arange(tokens.shape[1]) < lengths[:, None]
+        return np.where(inside, self.n_trees - fewest, -1) - self.n_outside
+
+    def forest(self, functions: Sequence[Sequence[int]]) -> list[int]:
+        """Return the tokens of a forest from those of its functions."""
+        return [self.tokens.constant] * self.n_outside + [token for tree in functions for token in tree]
+
+    def read(self, tokens: Sequence[int]) -> Parts | None:
+        """Return the functions that a whole program has in the places of the unknown ones.
+
+        It is None for a program of another form.
+        """
+        reader = _Reader(self, [int(token) for token in tokens])
+        return reader.parts() if reader.is_of_form() else None
+
+
+class _CodeWriter:
+    """Writes the instructions of a form.
+
+    Constants and applications are written as further variables of the library, so that the translation of
+    trees to programs serves forms, too.
+    """
+
+    def __init__(self, library: Library, columns: Sequence[str], form: Form) -> None:
+        self.form, self.library = form, library
+        self.columns = {name: f"x{i + 1}" for i, name in enumerate(columns)}
+        self.calls: list[Tree] = []
+        self.numbers: list[float] = []
+        self.arguments: list[list[list[int]]] = []
+
+    def code(self, tree: Tree) -> FormCode:
+        own = self._instructions(self._without_calls(tree))
+        instructions, bounds = list(own), []
+        for call in self.calls:
+            ends, tokens = [len(instructions)], []
+            for argument in call[1:]:
+                of_one = self._instructions(argument)
+                instructions += of_one
+                ends.append(len(instructions))
+                constant = self.library.index["const"]
+                tokens.append([value if kind == TOKEN else constant for kind, value in of_one])
+            bounds.append(ends)
+            self.arguments.append(tokens)
+        n = 1 + max(self.form.n_arguments, default=0)
+        padded = [ends + [ends[-1]] * (n - len(ends)) for ends in bounds]
+        kinds, values = np.array(instructions, dtype=np.int64).T.copy()
+        return FormCode(
+            kinds,
+            values,
+            np.array(self.numbers, dtype=np.float64),
+            np.array([self.form.functions.index(call[0]) for call in self.calls], dtype=np.int64),
+            np.array(padded, dtype=np.int64).reshape(-1, n),
+            len(own),
+            len(self.form.constants),
+            len(self.form.functions),
+        )
+
+    def _without_calls(self, tree: Tree) -> Tree:
+        """Return a tree with a leaf of its own in the place of each application."""
+        if not isinstance(tree, tuple):
+            return tree
+        if tree[0] in self.form.functions:
+            self.calls.append(tree)
+            return f"{_PLACE}{len(self.calls) - 1}"
+        return (tree[0], *map(self._without_calls, tree[1:]))
+
+    def _instructions(self, tree: Tree) -> list[tuple[int, int]]:
+        d, n_named = self.library.n_variables, len(self.form.constants)
+        leaves = {name: f"x{d + 1 + i}" for i, name in enumerate(self.form.constants)}
+        leaves |= {f"{_PLACE}{i}": f"x{d + n_named + 1 + i}" for i in range(len(self.calls))}
+        leaves |= self.columns
+        over = self.library.with_variables(d + n_named + len(self.calls))
+        program = write_program(map_leaves(tree, lambda leaf: leaves.get(leaf, leaf)), over)
+        numbers = iter(program.constants.tolist())
+        found = []
+        for token in program.tokens.tolist():
+            beyond = token - over.first_variable - d
+            if token == self.library.index["const"]:
+                found.append((NUMBER, len(self.numbers)))
+                self.numbers.append(next(numbers))
+            elif beyond < 0:
+                found.append((TOKEN, token))
+            else:
+                found.append((NAMED, beyond) if beyond < n_named else (CALL, beyond - n_named))
+        return found
+
+
+# Beginning of the leaves that stand for applications, which no name of a formula has.
+_PLACE = "\0"
+
+
+class _Reader:
+    """Reads a whole program along a form."""
+
+    def __init__(self, form: Form, tokens: list[int]) -> None:
+        self.form, self.tokens = form, tokens
+        self.at = 0
+        self.functions: list[list[int] | None] = [None] * len(form.functions)
+        # Of each constant of the program: the function that has it, -1 for the form, and its index there.
+        self.places: list[tuple[int, int]] = []
+
+    def is_of_form(self) -> bool:
+        code = self.form.code
+        own = zip(code.kinds[: code.n_instructions].tolist(), code.values.tolist())
+        return all(self._takes(kind, value) for kind, value in own) and self.at == len(self.tokens)
+
+    def parts(self) -> Parts:
+        functions = [tree or [] for tree in self.functions]
+        constant = self.form.tokens.constant
+        firsts = self.form.n_outside + np.cumsum([0] + [tree.count(constant) for tree in functions])
+        origins = [i if f < 0 else int(firsts[f]) + i for f, i in self.places]
+        return Parts(functions, np.array(origins, dtype=np.int64))
+
+    def _takes(self, kind: int, value: int) -> bool:
+        if self.at >= len(self.tokens):
+            return False
+        if kind == CALL:
+            return self._takes_application(value)
+        if kind == TOKEN:
+            self.at += 1
+            return self.tokens[self.at - 1] == value
+        self.places.append((-1, value if kind == NAMED else -1))
+        self.at += 1
+        return self.tokens[self.at - 1] == self.form.tokens.constant
+
+    def _takes_application(self, call: int) -> bool:
+        f = int(self.form.code.functions[call])
+        end = self.at + _size(self.tokens[self.at :], self.form.tokens.arity)
+        tree: list[int] = []
+        n_constants = 0
+        while self.at < end:
+            argument = self._argument_here(call, end)
+            if argument >= 0:
+                begin, stop = self.form.code.arguments[call, argument : argument + 2].tolist()
+                if not all(
+                    self._takes(int(self.form.code.kinds[i]), int(self.form.code.values[i]))
+                    for i in range(begin, stop)
+                ):
+                    return False
+                tree.append(self.form.tokens.first_variable + argument)
+                continue
+            token = self.tokens[self.at]
+            if token >= self.form.tokens.first_variable:
+                return False
+            if token == self.form.tokens.constant:
+                self.places.append((f, n_constants))
+                n_constants += 1
+            tree.append(token)
+            self.at += 1
+        is_same = self.functions[f] in (None, tree)
+        self.functions[f] = tree
+        return is_same
+
+    def _argument_here(self, call: int, end: int) -> int:
+        """Return the argument that the next tokens are, the longest of several, or -1."""
+        arguments = self.form._arguments[call]
+        here = [
+            j for j, own in enumerate(arguments) if self.tokens[self.at : min(self.at + len(own), end)] == own
+        ]
+        return max(here, key=lambda j: len(arguments[j]), default=-1)
+
+
+def _size(tokens: list[int], arity: np.ndarray) -> int:
+    """Return the number of tokens of the tree with which a list begins."""
+    return int(subtree_end(np.array(tokens, dtype=np.int64), 0, arity))
