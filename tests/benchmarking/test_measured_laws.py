@@ -22,7 +22,7 @@ def specs(laws):
 
 
 def test_every_table_names_its_law_and_belongs_to_a_set(specs):
-    assert {spec["set"] for spec in specs.values()} == {"shared", "development", "held out"}
+    assert {spec["set"] for spec in specs.values()} == {"shared", "development", "held out", "groups"}
     for name, spec in specs.items():
         columns = [*spec["values"]] if "values" in spec else [*spec["x"], spec["y"]]
         assert spec["y"] in columns, name
@@ -53,3 +53,20 @@ def test_one_of_the_forms_is_chosen(laws, specs, monkeypatch):
     text, predict = fitted.chosen["aicc"]
     assert text == "a*x**b"
     assert laws.Judge(specs["kepler_8"], laws.load(specs["kepler_8"])).follows(predict)
+
+
+def test_a_formula_of_groups_follows_the_law_if_it_has_its_form_in_each_of_them(laws, specs):
+    spec = specs["plant_uptake"]
+    table = laws.load(spec)
+    judge = laws.Judge(spec, table)
+    limits = {plant: 20.0 + i for i, plant in enumerate(table.X["Plant"].unique())}
+
+    def saturating(X, rate=0.01):
+        return X["Plant"].map(limits).to_numpy() * (1.0 - np.exp(-rate * (X["conc"].to_numpy() - 40.0)))
+
+    assert judge.follows(saturating)
+    assert judge.follows(lambda X: saturating(X, 0.02))
+    assert not judge.follows(
+        lambda X: X["Plant"].map(limits).to_numpy() + np.sin(0.02 * X["conc"].to_numpy())
+    )
+    assert table.pooled().X.columns.tolist() == ["conc"]

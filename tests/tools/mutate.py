@@ -41,6 +41,7 @@ TESTS = {
     "prior_trees": ("test_prior",),
     "random": ("test_evolve", "test_prior"),
     "sampling": ("test_generator",),
+    "scaling_by_group": ("test_by_group",),
 }
 # What the decorators of compiled functions are called.
 DECORATORS = ("compiled", "allocation_free", "_inlined", "_lean", "_leaf", "_summing")
