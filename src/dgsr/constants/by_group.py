@@ -341,8 +341,40 @@ def _constants_of(formula: GroupedExpression) -> np.ndarray:
 def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpression, UncertaintyByGroup]:
     """Return a formula with covariances and bits of its constants by group, and its uncertainty.
 
-    `data` are the rows of the fit, with their groups. The 1 of a*(1 - exp(b*x)) is not fitted, since a and
-    others can replace it.
+    `data` are the rows of the fit, with their groups.
+    """
+    formula, program, constants, apart = _without_idle_ones(formula, data)
+    by_group, is_own = formula.by_group, apart.is_own
+    noise = noise_of(program.nmse(program.residuals(constants)), apart.n_constants, data)
+    of_groups = apart.covariances() * noise**2
+    of_new = np.where(is_own[:, None] | is_own, 0.0, of_groups[0])
+    if program.n_groups > 1:
+        of_new[np.ix_(is_own, is_own)] = np.cov(by_group.values)
+    errors = np.sqrt(np.diag(of_new))
+    errors[~is_own] = np.where(apart.shared.is_lost, np.inf, errors[~is_own])
+    errors[is_own] = np.nan
+    copies, of_constants = (
+        np.zeros((len(formula.constants), len(constants))),
+        np.zeros(len(formula.constants)),
+    )
+    for number, part in enumerate(by_group.parts):
+        copies[part, number], of_constants[part] = 1.0, errors[number]
+    by_group = by_group._replace(
+        covariances=np.concatenate([of_groups, of_new[None]]),
+        bits=program.bits_of_values(constants, is_own, noise),
+    )
+    left_out = program.leave_one_out(constants, apart)
+    found = UncertaintyByGroup(noise, copies @ of_new @ copies.T, of_constants, left_out)
+    return formula.with_groups(by_group), found
+
+
+def _without_idle_ones(
+    formula: GroupedExpression, data: DataSet
+) -> tuple[GroupedExpression, GroupedProgram, np.ndarray, BlockDirections]:
+    """Return a formula of which redundant constants of value 1 are not fitted, and its directions.
+
+    The 1 of a*(1 - exp(b*x)) is one, since a and others can replace it. Program and constants are returned,
+    too.
     """
     while True:
         by_group, constants = formula.by_group, _constants_of(formula)[:, :-1]
@@ -351,29 +383,7 @@ def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpressi
         apart = program.directions(constants, is_own)
         ones = np.flatnonzero(apart.shared.is_lost & (constants[~is_own, 0] == 1.0))
         if not len(ones):
-            break
+            return formula, program, constants, apart
         part_of = by_group.part_of.copy()
         part_of[np.flatnonzero(part_of == -1)[ones[0]]] = -2
         formula = formula.with_groups(by_group._replace(part_of=part_of))
-    noise = noise_of(program.nmse(program.residuals(constants)), apart.n_constants, data)
-    of_groups = apart.covariances() * noise**2
-    of_new = np.where(is_own[:, None] | is_own, 0.0, of_groups[0])
-    if program.n_groups > 1:
-        of_new[np.ix_(is_own, is_own)] = np.cov(by_group.values)
-    by_group = by_group._replace(
-        covariances=np.concatenate([of_groups, of_new[None]]),
-        bits=program.bits_of_values(constants, is_own, noise),
-    )
-    copies = np.zeros((len(formula.constants), len(constants)))
-    for number, part in enumerate(by_group.parts):
-        copies[part, number] = 1.0
-    errors = np.sqrt(np.diag(of_new))
-    errors[~is_own] = np.where(apart.shared.is_lost, np.inf, errors[~is_own])
-    errors[is_own] = np.nan
-    of_constants = np.zeros(len(formula.constants))
-    for error, part in zip(errors, by_group.parts):
-        of_constants[part] = error
-    found = UncertaintyByGroup(
-        noise, copies @ of_new @ copies.T, of_constants, program.leave_one_out(constants, apart)
-    )
-    return formula.with_groups(by_group), found

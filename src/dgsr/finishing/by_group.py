@@ -102,19 +102,17 @@ def finish_by_group(
             break
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
         program = FreeProgram(tokens, constants, np.ones(n, dtype=bool))
-        tree = tree_of(program, library)
         with suppress(ValueError, ArithmeticError):
             if form is None:
-                each = _whole(unscaled(tree, coordinates.scales), data, library)
-                begun_ways = [(one, groups_of(one)) for one in each]
+                tree = unscaled(tree_of(program, library), coordinates.scales)
+                each = [(whole, groups_of(whole)) for whole in _whole(tree, data, library)]
             else:
                 parts = form.read(tokens.tolist())
-                begun_ways = [] if parts is None else [(program, parts.groups)]
-            ways = [_begun(*one, data, library, len(grouping.labels)) for one in begun_ways]
-            if ways:
-                begun.append(sorted(ways, key=_total_bits)[:_MOST_WAYS])
+                each = [] if parts is None else [(program, parts.groups)]
+            ways = [_begun(*one, data, library, len(grouping.labels)) for one in each]
+            begun.append(sorted(ways, key=_total_bits)[:_MOST_WAYS])
     raw = data._replace(columns=data.columns + coordinates.origins[:, None])
-    for ways in sorted(begun, key=lambda ways: _total_bits(ways[0])):
+    for ways in sorted(filter(None, begun), key=lambda ways: _total_bits(ways[0])):
         with suppress(ValueError, ArithmeticError, OutOfTime):
             shortest = min((_improved(way, is_over) for way in ways), key=_total_bits)
             wider, whole, values = _with_symbols(shortest, library)
