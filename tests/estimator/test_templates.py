@@ -196,3 +196,12 @@ def test_states_that_kernels_could_not_read_are_refused():
         check([x1, *form.forest([[x1], [x1]])[1:]], True)
     with pytest.raises(ValueError, match="programs of another form"):
         check([x1], False)
+
+
+def test_common_forms_stand_in_a_form_before_anything_evolves():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 3.0, (60, 2))
+    y = X[:, 1] * 3.0 * X[:, 0] / (0.7 + X[:, 0])
+    model = DGSRRegressor(form="x2*f(x1)", random_state=0).fit(X, y)
+    assert model.n_evaluations_ < 100
+    assert model.score(X, y) == pytest.approx(1.0)

@@ -61,6 +61,30 @@ class Forests:
         trees = [self._random_trees(f, n, state) for f in range(len(self.grammars))]
         return self.joined(outside, trees)
 
+    def common(self, n: int, state: np.ndarray) -> Population:
+        """Return at most n forests: all combinations of the most common forms, as many of each function.
+
+        Functions of several arguments are random. There are none for a form without functions.
+        """
+        k = len(self.grammars)
+        n_each = int(n ** (1.0 / k)) if k else 0
+        each = [self._commonest(f, n_each, state) for f in range(k)]
+        numbers = (
+            np.indices([len(trees) for trees in each]).reshape(k, -1) if k else np.zeros((0, 0), np.int64)
+        )
+        outside = np.ones((numbers.shape[1], self.form.n_outside))
+        outside[:, len(self.form.constants) + 1 :: 2] = 0.0  # offsets
+        return self.joined(outside, [trees[own] for trees, own in zip(each, numbers)])
+
+    def _commonest(self, f: int, n: int, state: np.ndarray) -> Population:
+        """Return at most n programs of a function: forms of the largest weights where it has one argument."""
+        grammar, (forms, weights) = self.grammars[f], self._common_forms
+        if self.form.n_arguments[f] > 1:
+            return random_population(n, self.library, grammar, state)
+        fits = are_valid(forms.tokens, forms.lengths, grammar)
+        best = np.argsort(-weights * fits, kind="stable")[: min(n, int(fits.sum()))]
+        return forms[best].of_width(grammar.max_length, grammar.max_constants)
+
     def _random_trees(self, f: int, n: int, state: np.ndarray) -> Population:
         """Return random programs of a function; of one argument a part has common forms."""
         grammar = self.grammars[f]
