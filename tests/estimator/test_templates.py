@@ -12,7 +12,7 @@ from scipy.optimize import curve_fit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from dgsr import get_library, load
+from dgsr import DGSRRegressor, get_library, load
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import variables_of
@@ -202,6 +202,6 @@ def test_common_forms_stand_in_a_form_before_anything_evolves():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 3.0, (60, 2))
     y = X[:, 1] * 3.0 * X[:, 0] / (0.7 + X[:, 0])
-    model = dgsr.DGSRRegressor(form="x2*f(x1)", random_state=0).fit(X, y)
+    model = DGSRRegressor(form="x2*f(x1)", random_state=0).fit(X, y)
     assert model.n_evaluations_ < 100
     assert model.score(X, y) == pytest.approx(1.0)

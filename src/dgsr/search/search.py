@@ -125,7 +125,7 @@ class Search(SearchState):
                 after_step()
 
     def _evaluate_first(self) -> None:
-        """Evaluate the law of exact search, a few programs of the generator, or common forms within a form."""
+        """Evaluate the law of exact search, some programs of the generator, or common forms within a form."""
         nmse = np.zeros(0)
         common = self.proposals.first(min(_N_COMMON, self.budget.n_left // 2))
         if common is not None and len(common):
