@@ -351,3 +351,15 @@ def test_what_is_drawn_of_many_rows_does_not_depend_on_their_order(weighted):
         (prepare(X[order], y[order], None, **settings), X[order]),
     ):
         np.testing.assert_array_equal(own.data.columns, table.T)
+
+
+def test_constants_are_fitted_on_rows_of_every_group():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(300), 12)
+    X, y = np.column_stack([rng.random(len(groups)), groups]), rng.random(len(groups))
+    ready = prepare(X, y, None, with_scales=True, with_origins=True, max_rows=200, group_column=1, seed=0)
+    assert np.array_equal(np.unique(ready.fitted.columns[1]), np.arange(300))
+    assert len(ready.fitted.y) == 3_000
+    assert np.unique(ready.search.columns[1], return_counts=True)[1].tolist() == [10] * 20
+    few = prepare(X, groups, None, with_scales=True, with_origins=True, max_rows=10, group_column=1, seed=0)
+    assert few.search.variance > 0.0  # rows of two groups, since the target is the same in all rows of one

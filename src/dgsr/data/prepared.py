@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.data.dataset import DataSet
+from dgsr.data.dataset import ROWS_OF_A_GROUP, DataSet
 from dgsr.data.rows import Rows
 from dgsr.expressions.formulas.coordinates import Coordinates
 
@@ -89,7 +89,8 @@ def prepare(
     successive fits, or by `seed`. The search has at most `max_rows`, drawn at random, those with large
     weights more often. Columns of extreme scale are rescaled if `with_scales`, and those whose range is small
     beside their values are measured from a number near them if `with_origins`, unless the `coordinates` of an
-    earlier search are given. If a column has the numbers of groups, rows are drawn from some of the groups.
+    earlier search are given. If a column has the numbers of groups, the rows of the search are drawn from
+    some of the groups, and constants are fitted on rows of all of them.
     """
     rows = Rows.joined(X, y, sample_weight)
     held_out_data = None
@@ -106,12 +107,18 @@ def prepare(
         coordinates = Coordinates.of(data.columns.T, with_scales, with_origins)
     if group_column is not None:
         coordinates.origins[group_column], coordinates.scales[group_column] = 0.0, 1.0
-    rows = rows.sample(_FITTED_ROWS, rng, group_column)
+    rows = rows.sample(_rows_to_fit(rows, group_column), rng, group_column)
     fitted = rows.data
     searched = rows.sample(max_rows, rng, group_column).data
     columns = np.ascontiguousarray(coordinates.measured(searched.columns))
     searched = searched._replace(columns=columns, n_effective=float(searched.counts.sum()))
     return Prepared(data, fitted, searched, coordinates, held_out_data, group_column)
+
+
+def _rows_to_fit(rows: Rows, group_column: int | None) -> int:
+    """Return the number of rows on which constants are fitted, some of every group."""
+    n_groups = 0 if group_column is None else len(np.unique(rows.table[:, group_column]))
+    return max(_FITTED_ROWS, ROWS_OF_A_GROUP * n_groups)
 
 
 def redundant_columns(

@@ -82,15 +82,18 @@ class Rows(NamedTuple):
         """Return about `n` rows of random groups, at least ten of each that has so many."""
         rows = self.at(np.arange(len(self.table)))
         groups = rows.table[:, column]
-        labels = rng.permutation(np.unique(groups))[: max(n // ROWS_OF_A_GROUP, 1)]
-        each = [rng.permutation(np.flatnonzero(groups == label)) for label in labels]
-        chosen, weights = list[np.ndarray](), rows.weights.copy()
+        of_groups = np.split(np.argsort(groups, kind="stable"), np.unique(np.sort(groups), True)[1][1:])
+        # At least two, since the target may be the same in all rows of one.
+        drawn = rng.permutation(len(of_groups))[: max(n // ROWS_OF_A_GROUP, 2)]
+        each = [rng.permutation(of_groups[label]) for label in drawn]
+        chosen, weights, n_left = list[np.ndarray](), rows.weights.copy(), n
+        each.sort(key=len, reverse=True)
         while each:  # the smallest first, so that others have the rows that it lacks
-            each.sort(key=len, reverse=True)
             own = each.pop()
-            most = max((n - sum(map(len, chosen))) // (len(each) + 1), 1)
-            weights[own[:most]] *= len(own) / len(own[:most])
-            chosen.append(own[:most])
+            some = own[: max(n_left // (len(each) + 1), 1)]
+            weights[some] *= len(own) / len(some)
+            chosen.append(some)
+            n_left -= len(some)
         return rows._replace(weights=weights).at(np.sort(np.concatenate(chosen)))
 
 
