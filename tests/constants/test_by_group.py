@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from dgsr.constants.by_group import GroupedProgram, noise_of
+from dgsr.constants.by_group import GroupedProgram, assessed, noise_of
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
+from dgsr.expressions.formulas.grouped import ByGroup, GroupedExpression
 
 LIBRARY = get_library("physics", 1)
 N_GROUPS = 4
@@ -66,10 +67,11 @@ def test_covariances_and_bits_are_those_of_the_dense_jacobian():
     constants = fits.fit(start, is_own, 50)
     apart = fits.directions(constants, is_own)
     dense = dense_slopes(fits, constants, is_own)
-    covariance = np.linalg.inv(dense.T @ dense)
+    covariance, spread = 0.09 * np.linalg.inv(dense.T @ dense), np.eye(2)
     for group in range(N_GROUPS):
         at = [group, 2 * N_GROUPS, N_GROUPS + group]  # scale, rate, offset
-        np.testing.assert_allclose(apart.covariances()[group], covariance[np.ix_(at, at)], rtol=1e-6)
+        found = apart.covariances(0.3, spread)[group]
+        np.testing.assert_allclose(found, covariance[np.ix_(at, at)], rtol=1e-6)
     assert apart.n_constants == 2 * N_GROUPS + 1
 
     # The bits are half the logarithm of det(I + S A S) over all values, and seven for each spread.
@@ -110,4 +112,47 @@ def test_a_group_without_rows_or_with_a_single_one_is_fitted_too():
     constants = fits.fit(start, np.array([True, False, True]), 50)
     assert np.isfinite(constants).all()
     np.testing.assert_array_equal(constants[[0, 2], 1], start[[0, 2], 1])  # the group without rows
-    assert fits.directions(constants, np.array([True, False, True])).n_own == 5
+    apart = fits.directions(constants, np.array([True, False, True]))
+    assert apart.n_own == 5
+
+    spread = np.array([[2.0, 0.5], [0.5, 1.0]])
+    found = apart.covariances(1e-6, spread)
+    np.testing.assert_allclose(found[1][np.ix_([0, 2], [0, 2])], spread)  # as a new group
+    slopes = fits.slopes(constants)[0, [0, 2]]  # of the single row, which determines one direction
+    assert slopes @ found[0][np.ix_([0, 2], [0, 2])] @ slopes == pytest.approx(0.0, abs=1e-6)
+    open_one = np.array([slopes[1], -slopes[0]])
+    assert open_one @ found[0][np.ix_([0, 2], [0, 2])] @ open_one > 0.1
+    assert found[2][0, 0] < 1e-6
+
+
+def formula_of(data):
+    """The fitted formula of a table with a scale by group, and its fits."""
+    plain = Expression.from_text("2.5*exp(-0.4*x1)", LIBRARY.with_variables(2))
+    by_group = ByGroup.of_values(1, tuple(range(N_GROUPS)), np.array([0, -1]), np.full((1, N_GROUPS), 2.5))
+    formula = GroupedExpression(plain.library, plain.tokens, plain.constants, by_group)
+    fits = GroupedProgram.of_expression(formula, data, N_GROUPS)
+    scale, rate = fits.fit(np.array([[2.5], [-0.4]]).repeat(N_GROUPS, axis=1), np.array([True, False]), 50)
+    return GroupedExpression(
+        plain.library, plain.tokens, [0.0, rate[0]], by_group._replace(values=scale[None])
+    )
+
+
+def test_the_noise_is_that_of_one_measurement_where_rows_stand_for_several():
+    data = table((1, 0, 0))
+    columns = np.vstack([data.columns, data.groups])
+    once = DataSet.from_arrays(columns.T, data.y)._replace(groups=data.groups)
+    n = np.full(len(data.y), 4.0)
+    four_times = DataSet.from_arrays(columns.T, data.y, n, n)._replace(groups=data.groups)
+    formula, of_once = assessed(formula_of(once), once)
+    again, of_four = assessed(formula_of(four_times), four_times)
+    assert of_four.noise == pytest.approx(of_once.noise)
+    errors = formula.by_group.standard_errors
+    np.testing.assert_allclose(again.by_group.standard_errors, 0.5 * errors)
+
+
+def test_the_noise_of_relative_errors_is_a_share_of_the_formula():
+    rng = np.random.default_rng(0)
+    groups, x = np.repeat(np.arange(N_GROUPS), 50), rng.uniform(0.0, 3.0, 50 * N_GROUPS)
+    y = (1.0 + groups) * np.exp(-0.7 * x) * (1.0 + 0.05 * rng.standard_normal(len(x)))
+    data = DataSet.from_arrays(np.column_stack([x, groups]), y, y**-2.0)._replace(groups=groups)
+    assert assessed(formula_of(data), data, relative=True)[1].noise == pytest.approx(0.05, rel=0.15)

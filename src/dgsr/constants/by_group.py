@@ -44,6 +44,7 @@ class BlockDirections(NamedTuple):
         np.ndarray
     )  # (n_groups, q, q): that times its transpose is the covariance at fixed shared constants
     along: np.ndarray  # (n_groups, q, s): changes of constants by group with the shared ones
+    lost: np.ndarray  # (n_groups, q, q): projectors on the constants by group that the rows leave open
     n_own: int  # number of values by group that the rows determine
     shared: Directions  # of the shared constants, with the others projected out
 
@@ -61,15 +62,20 @@ class BlockDirections(NamedTuple):
         rows = np.einsum("nq,nqr->nr", own, inverse[groups])  # orthonormal within each group
         shares = _summed(rows[:, :, None] * shared[:, None], groups, n_groups)  # (n_groups, q, s)
         shared = shared - np.einsum("nr,nrs->ns", rows, shares[groups])
-        return cls(is_own, inverse, inverse @ shares, int(is_seen.sum()), Directions.of(shared))
+        lost = np.where(is_seen[:, None], 0.0, vectors) @ vectors.transpose(0, 2, 1)
+        lost *= lengths[:, None] / lengths[:, :, None]
+        return cls(is_own, inverse, inverse @ shares, lost, int(is_seen.sum()), Directions.of(shared))
 
     @property
     def n_constants(self) -> int:
         """Number of values of constants that the rows determine."""
         return self.shared.rows.shape[1] + self.n_own
 
-    def covariances(self) -> np.ndarray:
-        """Return the covariances of the constants in each group for noise of variance 1, (n_groups, k, k)."""
+    def covariances(self, noise: float, spread: np.ndarray) -> np.ndarray:
+        """Return the covariances of the constants in each group, (n_groups, k, k).
+
+        Constants by group that the rows of a group leave open vary as among the groups, by `spread`, (q, q).
+        """
         shared = self.shared.inverse @ self.shared.inverse.T
         found = np.zeros((len(self.inverse), len(self.is_own), len(self.is_own)))
         own, others = np.flatnonzero(self.is_own), np.flatnonzero(~self.is_own)
@@ -80,6 +86,8 @@ class BlockDirections(NamedTuple):
         found[:, own[:, None], own] = self.inverse @ self.inverse.transpose(
             0, 2, 1
         ) - both @ self.along.transpose(0, 2, 1)
+        found *= noise**2
+        found[:, own[:, None], own] += self.lost @ spread @ self.lost.transpose(0, 2, 1)
         return found
 
 
@@ -308,7 +316,10 @@ def _damped(matrices: np.ndarray, damping: np.ndarray) -> np.ndarray:
 
 
 def noise_of(loss: float, n_constants: int, data: DataSet) -> float:
-    """Return the standard deviation of the noise by an NMSE and the number of fitted constants."""
+    """Return the standard deviation of the noise by an NMSE and the number of fitted constants.
+
+    It is that of a row of mean weight, which stands for several measurements where there are more than rows.
+    """
     n_free = max(data.n_independent - n_constants, 1.0)
     square = max(loss, data.rounding_nmse) * data.variance * data.n_independent / n_free
     return float(np.sqrt(square * len(data.y) / data.n_effective))
@@ -338,33 +349,39 @@ def _constants_of(formula: GroupedExpression) -> np.ndarray:
     return np.concatenate([own, np.tile(shared[:, None], (1, own.shape[1]))])
 
 
-def assessed(formula: GroupedExpression, data: DataSet) -> tuple[GroupedExpression, UncertaintyByGroup]:
+def assessed(
+    formula: GroupedExpression, data: DataSet, relative: bool = False
+) -> tuple[GroupedExpression, UncertaintyByGroup]:
     """Return a formula with covariances and bits of its constants by group, and its uncertainty.
 
-    `data` are the rows of the fit, with their groups.
+    `data` are the rows of the fit, with their groups; if `relative`, they are weighted by inverse squares of
+    their targets, and the noise is in proportion to the formula.
     """
     formula, program, constants, apart = _without_idle_ones(formula, data)
     by_group, is_own = formula.by_group, apart.is_own
     noise = noise_of(program.nmse(program.residuals(constants)), apart.n_constants, data)
-    of_groups = apart.covariances() * noise**2
+    spread = np.zeros((is_own.sum(), is_own.sum()))
+    if program.has_rows.sum() > 1:
+        spread[:] = np.cov(by_group.values[:, program.has_rows])
+    of_groups = apart.covariances(noise, spread)
     of_new = np.where(is_own[:, None] | is_own, 0.0, of_groups[0])
-    if program.n_groups > 1:
-        of_new[np.ix_(is_own, is_own)] = np.cov(by_group.values)
+    of_new[np.ix_(is_own, is_own)] = spread
     errors = np.sqrt(np.diag(of_new))
     errors[~is_own] = np.where(apart.shared.is_lost, np.inf, errors[~is_own])
     errors[is_own] = np.nan
-    copies, of_constants = (
-        np.zeros((len(formula.constants), len(constants))),
-        np.zeros(len(formula.constants)),
-    )
+    n_constants = len(formula.constants)
+    copies, of_constants = np.zeros((n_constants, len(constants))), np.zeros(n_constants)
     for number, part in enumerate(by_group.parts):
         copies[part, number], of_constants[part] = 1.0, errors[number]
     by_group = by_group._replace(
         covariances=np.concatenate([of_groups, of_new[None]]),
         bits=program.bits_of_values(constants, is_own, noise),
     )
+    of_row = noise * np.sqrt(data.n_effective / len(data.y))
+    if relative:
+        of_row /= np.sqrt(np.mean(data.weights * data.y**2))
     left_out = program.leave_one_out(constants, apart)
-    found = UncertaintyByGroup(noise, copies @ of_new @ copies.T, of_constants, left_out)
+    found = UncertaintyByGroup(float(of_row), copies @ of_new @ copies.T, of_constants, left_out)
     return formula.with_groups(by_group), found
 
 

@@ -266,4 +266,6 @@ def _with_groups(
     by_group = ByGroup.of_values(grouping.column, grouping.labels, part_of, values[used - first])
     fits = GroupedProgram(library, tokens, constants, by_group.parts[: len(used)], data, len(grouping.labels))
     fitted = fits.fit(by_group.values, np.ones(len(used), dtype=bool), _STEPS)
+    # A group without rows, such as one of weight 0 or one that is held out, is like a new one.
+    fitted[:, ~fits.has_rows] = fitted[:, fits.has_rows].mean(axis=1, keepdims=True)
     return assessed(GroupedExpression(library, tokens, constants, by_group._replace(values=fitted)), data)[0]

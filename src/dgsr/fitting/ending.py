@@ -225,7 +225,7 @@ def _uncertainty_of(
     if is_over():
         return None
     if isinstance(expression, GroupedExpression):
-        return assessed(expression, rows.data)[1]
+        return assessed(expression, rows.data, loss == "relative")[1]
     n, groups = rows.data.n_effective, None
     if form is not None and (parts := form.read(expression.tokens.tolist())) is not None:
         groups = parts.groups
