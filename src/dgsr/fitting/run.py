@@ -83,6 +83,7 @@ class FitDriver:
         or raises StopIteration. Raises ValueError if no formula has finite values on every row.
         """
         saved = [] if self._checkpoint is None else self._checkpoint.states
+        earlier = state  # the last search of an earlier fit, with groups one by group
         with one_thread():
             steps = self._passes_planned()
             while (number := len(self._ended)) < len(steps):
@@ -100,8 +101,9 @@ class FitDriver:
                     self._begin(step, rows)
                     if number >= len(saved):
                         is_first = number == 0
+                        goes_on_from = state if step.goes_on or is_first else None
                         self._seed_search(
-                            state if step.goes_on or is_first else None, is_first or not step.goes_on
+                            earlier if step.by_group else goes_on_from, not step.goes_on or is_first
                         )
                 self._passes.append(self._begun)
                 if number < len(saved):
