@@ -45,6 +45,25 @@ def test_the_formula_of_a_group_is_an_ordinary_one():
         formula().of_group("Z")
 
 
+def test_the_formula_of_a_group_keeps_numbers_that_are_not_fitted():
+    plain = Expression.from_text("3*(1 - exp(-0.5*x1))", LIBRARY)
+    part_of = np.where(plain.constants == 3.0, 0, np.where(plain.constants == 1.0, -2, -1))
+    assert set(part_of) == {0, -1, -2}
+    found = GroupedExpression(
+        LIBRARY, plain.tokens, plain.constants, ByGroup.of_values(1, LABELS, part_of, VALUES[:1])
+    )
+    X = np.column_stack([np.linspace(0.0, 2.0, 5), np.full(5, 2.0)])
+    np.testing.assert_allclose(found.of_group("C")(X), 6.0 * (1.0 - np.exp(-0.5 * X[:, 0])))
+
+
+def test_labels_may_be_tuples_except_in_python():
+    labels = (("A", 1), ("A", 2), ("B", 1))
+    found = formula().with_groups(formula().by_group._replace(labels=labels))
+    assert found.constants_by_group().index.tolist() == [*labels]
+    with pytest.raises(ValueError, match="cannot be written in Python; give texts or numbers"):
+        found.to_python()
+
+
 def test_exported_python_predicts_as_the_formula_does():
     found = formula()
     source = {}

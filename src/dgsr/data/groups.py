@@ -13,10 +13,16 @@ from dgsr.data.checks import first_of
 NEW_GROUPS = ("mean", "raise")
 
 
+def n_columns(X: Any) -> int:
+    """Return the number of columns of a table; ValueError if it has not two dimensions."""
+    if len(shape := np.shape(X)) != 2:
+        raise ValueError(f"X has the shape {shape}; with groups it must be a table, (n_samples, n_features).")
+    return shape[1]
+
+
 def column_of(groups: str | int, X: Any) -> int:
     """Return the position of the column of groups in X; ValueError if there is no such column."""
-    names = [*map(str, getattr(X, "columns", ()))]
-    n = len(names) or np.shape(X)[1]
+    names, n = [*map(str, getattr(X, "columns", ()))], n_columns(X)
     if isinstance(groups, str) and groups in names:
         return names.index(groups)
     if not isinstance(groups, str) and -n <= groups < n:
@@ -27,14 +33,14 @@ def column_of(groups: str | int, X: Any) -> int:
 
 def labels_of(values: Any, name: str) -> tuple[Hashable, ...]:
     """Return the different labels of groups, sorted; ValueError if one is missing, or there is only one."""
-    found = np.asarray(values, dtype=object).ravel()
-    missing = np.flatnonzero([label is None or label != label for label in found])
+    found = _listed(values)
+    missing = np.flatnonzero([_is_missing(label) for label in found])
     if len(missing):
         raise ValueError(
             f"{name} has no label in {len(missing)} of {len(found)} rows (counted from 0: "
             f"{first_of(missing)}). Leave these rows out, or give them a label."
         )
-    labels = {*found.tolist()}
+    labels: list[Any] = [*dict.fromkeys(found)]  # in an order that does not depend on the hashes of texts
     if len(labels) < 2:
         raise ValueError(f"{name} has the same label in every row; leave the groups out, or give several.")
     try:
@@ -46,9 +52,22 @@ def labels_of(values: Any, name: str) -> tuple[Hashable, ...]:
 def numbers_of(values: Any, labels: Sequence[Hashable]) -> np.ndarray:
     """Return the numbers of groups by their labels, (n_rows,) float64, -1 for one that is not in `labels`."""
     known = {label: number for number, label in enumerate(labels)}
-    return np.array(
-        [known.get(one, -1) for one in np.asarray(values, dtype=object).ravel().tolist()], dtype=np.float64
-    )
+    return np.array([known.get(one, -1) for one in _listed(values)], dtype=np.float64)
+
+
+def _listed(values: Any) -> list[Hashable]:
+    """Return the labels of the rows, numbers of numpy as those of Python."""
+    # An array of a list of tuples would have an entry for each of their parts.
+    are_tuples = isinstance(values, list) and any(isinstance(label, tuple) for label in values)
+    labels = values if are_tuples else np.asarray(values, dtype=object).ravel().tolist()
+    return [label.item() if isinstance(label, np.generic) else label for label in labels]
+
+
+def _is_missing(label: Hashable) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # the missing value of pandas is neither equal to itself nor different
+        return True
 
 
 def values_of(X: Any, column: int) -> Any:

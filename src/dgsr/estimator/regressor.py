@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from dgsr.constants.scaling import check_can_scale
 from dgsr.data import check_spread, checked, data_warnings, first_of
-from dgsr.data.groups import column_of, labels_of, numbers_of, values_of, with_numbers
+from dgsr.data.groups import column_of, labels_of, n_columns, numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
 from dgsr.estimator.fitted import FittedRegressor
 from dgsr.estimator.parameters import RULES, Units, explaining_old_names, flat
@@ -434,7 +434,7 @@ class DGSRRegressor(FittedRegressor):
                 raise ValueError(
                     f"groups={self.groups!r} and the groups of fit are both given; leave out one."
                 )
-            self.groups_, self.group_column_ = labels_of(groups, "groups"), np.shape(X)[1]
+            self.groups_, self.group_column_ = labels_of(groups, "groups"), n_columns(X)
             return X, numbers_of(groups, self.groups_)
         if self.groups is None:
             return X, None
@@ -453,7 +453,9 @@ class DGSRRegressor(FittedRegressor):
         check_number(value, settings)
         warn_caller(f"y is {value:g} in every row; the formula is that number.")
         names = self._feature_names()
-        self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, settings["tolerance"])
+        self.pareto_front_ = ParetoFront.of_number(
+            value, self.library_.n_variables, names, settings["tolerance"]
+        )
         self.n_evaluations_, self.n_examined_, self.history_ = 0, 0, []
         self.outliers_ = np.zeros(0, dtype=np.int64)
         self.loss_, self.stop_reason_, self.generator_ = "squared", "constant target", "none"

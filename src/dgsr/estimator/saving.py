@@ -235,10 +235,10 @@ def _with_parameters(estimator: type, given: dict[str, Any]) -> Any:
     return regressor
 
 
-def _groups(entry: Any) -> tuple[tuple[str | int | float, ...], int]:
+def _groups(entry: Any) -> tuple[tuple[str | float, ...], int]:
     """Return the labels of groups and the column that has their numbers."""
     labels, column = _entry(entry, "labels", list), _entry(entry, "column", int)
-    if not all(type(label) in (str, int, float) for label in labels) or len({*labels}) != len(labels):
+    if not all(type(label) in (str, int, float, bool) for label in labels) or len({*labels}) != len(labels):
         raise ValueError("its labels of groups are no different texts or numbers")
     if not 0 <= column < _MAX_VARIABLES:
         raise ValueError(f"the column of groups is {column}")

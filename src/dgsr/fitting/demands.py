@@ -44,6 +44,8 @@ def demanded(
     forbidden_columns = tuple(
         i for i, name in enumerate(columns) if name in tokens["forbidden"] or i == group_column
     )
+    if len(columns) == 1 and group_column is not None:
+        raise ValueError("X has no column beside the groups; give an input that formulas may have.")
     if len(forbidden_columns) == len(columns):
         raise ValueError("forbidden names every column; leave at least one.")
     needed = [name for name in ("add", "mul") if name in tokens["forbidden"]]

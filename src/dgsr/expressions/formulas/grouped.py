@@ -125,8 +125,9 @@ class GroupedExpression(Expression):
             raise ValueError(
                 f"{label!r} is no group of the fit; choose from {', '.join(map(repr, labels[:8]))}."
             )
-        own = self.by_group.values[:, labels.index(label)]
-        constants = np.where(self.by_group.part_of < 0, self.constants, own[self.by_group.part_of])
+        own, part_of = self.by_group.values[:, labels.index(label)], self.by_group.part_of
+        constants = self.constants.copy()
+        constants[part_of >= 0] = own[part_of[part_of >= 0]]
         return Expression(self.library, self.tokens, constants, self.feature_names)
 
     def constants_by_group(self) -> pandas.DataFrame:
@@ -137,7 +138,8 @@ class GroupedExpression(Expression):
         columns = dict[str, Any]()
         for name, own, error in zip(self.by_group.names, values, errors):
             columns |= {name: own, f"{name}_error": error}
-        index = pandas.Index(self.by_group.labels, name=self.feature_names[self.by_group.column])
+        name = self.feature_names[self.by_group.column]
+        index = pandas.Index(self.by_group.labels, name=name, tupleize_cols=False)
         return pandas.DataFrame(columns, index=index)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -163,8 +165,11 @@ class GroupedExpression(Expression):
 
         Its function takes an array for each feature and for each constant by group. Another one, whose name
         ends in ``_by_group``, takes labels of groups in place of these constants; new ones have their means.
+        Raises ValueError for labels that are neither texts nor numbers.
         """
         by_group, names = self.by_group, ", ".join(self.by_group.names)
+        if others := [label for label in by_group.labels if not isinstance(label, str | int | float)]:
+            raise ValueError(f"The label {others[0]!r} cannot be written in Python; give texts or numbers.")
         constants = dict(zip(by_group.labels, map(tuple, by_group.values.T.tolist())))
         arguments = [f"x{i + 1}" for i in range(self.library.n_variables)]
         inputs = ", ".join(arguments)
