@@ -609,6 +609,21 @@ def test_a_fit_that_python_saved_is_shown_and_predicts(write, tmp_path):
     assert (predicted.stderr, float(predicted.stdout)) == ("", 12.0)
 
 
+@pytest.mark.search
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_labels_that_are_numbers_in_python_are_those_of_a_table(write, tmp_path, is_apart):
+    x, labels = np.tile(np.linspace(0.0, 2.0, 8), 3), np.repeat([1.0, 2.0, 10.0], 8)
+    X = pd.DataFrame({"group": labels, "x": x})
+    model = dgsr.DGSRRegressor(
+        "auto", None, form="k*exp(-r*x)", random_state=0, groups=None if is_apart else "group"
+    )
+    model.fit(X[["x"]] if is_apart else X, labels * np.exp(-x), groups=labels if is_apart else None)
+    model.save(tmp_path / "fit.dgsr")
+    predicted = run("predict", str(tmp_path / "fit.dgsr"), write("group,x\n10,0\n2.0,0\n1,0\n"))
+    assert predicted.stderr == ""
+    assert [*map(float, predicted.stdout.split())] == pytest.approx([10.0, 2.0, 1.0])
+
+
 @pytest.fixture(scope="module")
 def saved_areas(tmp_path_factory):
     """A file of a fit of the table of `areas`."""

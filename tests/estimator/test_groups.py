@@ -10,9 +10,12 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 import dgsr
 from dgsr import DGSRRegressor
+from dgsr.data.groups import labels_of
 
 N = 8
 SCALES = {"A": 2.0, "B": 3.5, "C": 5.0, "D": 1.0, "E": 7.0}
+# A form leaves constants alone to be fitted.
+SHORT = {"generator": None, "form": "k*exp(-r*x)", "random_state": 0}
 QUICK = {"generator": None, "max_evaluations": 6_000, "random_state": 0}
 
 
@@ -93,6 +96,87 @@ def test_the_column_may_be_a_number_of_an_array(data, labels):
     found = DGSRRegressor(groups=0, **QUICK).fit(array, y)
     assert found.expression_.text == "a*exp(-0.7*x2)"
     assert found.predict(array).shape == y.shape
+
+
+@pytest.mark.parametrize("kind", ["bools", "categories", "integers", "numpy texts in a list"])
+def test_labels_of_every_kind_are_kept_in_a_file(data, kind, tmp_path):
+    X, y = data
+    codes = X["Subject"].map(list(SCALES).index).to_numpy()
+    labels = {
+        "bools": codes > 1,
+        "categories": pd.Categorical(X["Subject"]),
+        "integers": pd.array(codes, dtype="Int64"),
+        "numpy texts in a list": [*X["Subject"].to_numpy(np.str_)],
+    }[kind]
+    X = X.assign(Subject=labels)
+    found = DGSRRegressor(groups="Subject", **SHORT).fit(X, y)
+    found.save(tmp_path / "fit.dgsr")
+    again = dgsr.load(tmp_path / "fit.dgsr")
+    np.testing.assert_array_equal(again.predict(X), found.predict(X))
+    assert again.groups_ == found.groups_
+    assert all(type(label) in (bool, str, int) for label in found.groups_)
+
+
+def test_the_order_of_labels_of_several_types_is_that_of_the_rows_where_their_texts_are_equal():
+    assert labels_of(["b", 1, "1", 1], "groups") == (1, "1", "b")
+    assert labels_of(["1", "b", 1], "groups") == ("1", 1, "b")
+    assert labels_of([("a", 2), ("a", 1)], "groups") == (("a", 1), ("a", 2))
+
+
+def test_groups_apart_from_X_have_a_name_that_no_column_has(data, tmp_path):
+    X, y = data
+    X, labels = X[["x"]].set_axis(["group"], axis=1), X["Subject"]
+    found = DGSRRegressor(**SHORT | {"form": "k*exp(-r*group)"}).fit(X, y, groups=labels)
+    assert found.constants_by_group_.index.name == "group_2"
+    found.report(tmp_path / "own.html")
+    found.report(tmp_path / "given.html", X, y, groups=labels)
+    for name in ("own.html", "given.html"):
+        assert "Constants by group_2: A: a = " in (tmp_path / name).read_text(encoding="utf-8")
+    renamed = found.with_feature_names(["t"])
+    np.testing.assert_array_equal(
+        renamed.predict(X.set_axis(["t"], axis=1), groups=labels), found.predict(X, groups=labels)
+    )
+
+
+def test_a_constant_target_with_groups_apart_from_X_is_that_number(data):
+    X, _ = data
+    with pytest.warns(UserWarning, match="y is 3 in every row"):
+        found = DGSRRegressor(**SHORT).fit(X[["x"]], np.full(len(X), 3.0), groups=X["Subject"])
+    assert found.predict(X[["x"]].head(2), groups=["A", "B"]).tolist() == [3.0, 3.0]
+
+
+def test_bad_tables_to_predict_are_refused_as_without_groups(fitted, data):
+    X, y = data
+    with pytest.raises(ValueError, match="must be in the same order"):
+        fitted.predict(X[["Subject", "x"]])
+    with pytest.raises(ValueError, match="now missing:\n- Subject"):
+        fitted.predict(X[["x"]])
+    with pytest.raises(ValueError, match="the fit had none apart from X"):
+        fitted.predict(X, groups=X["Subject"])
+    apart = DGSRRegressor(**SHORT).fit(X[["x"]], y, groups=X["Subject"])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        apart.predict(X[["x"]], groups=["A"])
+
+
+def test_a_group_without_weight_is_like_a_new_one(data):
+    X, y = data
+    found = DGSRRegressor(groups="Subject", **QUICK).fit(X, y, sample_weight=1.0 * (X["Subject"] != "B"))
+    others = [scale for subject, scale in SCALES.items() if subject != "B"]
+    value, error = found.constants_by_group_.loc["B"]
+    assert value == pytest.approx(np.mean(others), rel=0.01)
+    assert error == pytest.approx(np.std(others, ddof=1), rel=0.01)
+
+
+@pytest.mark.slow
+def test_a_fit_that_goes_on_begins_by_group_with_the_formulas_of_the_last_one():
+    X, _ = table(decay)
+    X.insert(1, "z", np.random.default_rng(4).uniform(0.5, 3.0, len(X)))
+    y = X["Subject"].map(SCALES) * np.exp(-0.7 * X["x"] * X["z"]) * np.sqrt(X["z"] + 1.3) / (1 + X["x"] ** 2)
+    settings = {"warm_start": True, "look_up": False, "max_length": 12}
+    model = DGSRRegressor(groups="Subject", **QUICK | settings).fit(X, y)
+    lowest = model.history_[-1]["best_nmse"]
+    model.set_params(max_evaluations=400).fit(X, y)
+    assert model.history_[-1]["best_nmse"] <= lowest * (1.0 + 1e-6)
 
 
 def test_new_groups_are_predicted_by_means_with_a_warning_or_refused(fitted, data):
@@ -191,6 +275,7 @@ def test_the_formula_of_every_group_keeps_signs_and_slopes(data):
         ({"groups": 7}, {}, "groups=7 is no column of X"),
         ({"groups": "Subject"}, {"Subject": "A"}, "has the same label in every row"),
         ({"groups": "Subject"}, {"Subject": None}, "has no label in 40 of 40 rows"),
+        ({"groups": "Subject"}, {"Subject": pd.NA}, "has no label in 40 of 40 rows"),
         ({"groups": "Subject", "loss": "huber"}, {}, "loss='huber' cannot be used with groups"),
         ({"groups": "Subject", "config": {"new_groups": "guess"}}, {}, "new_groups"),
     ],
@@ -199,6 +284,14 @@ def test_bad_groups_are_refused_with_the_mend(data, parameters, change, message)
     X, y = data
     with pytest.raises(ValueError, match=message):
         DGSRRegressor(**QUICK, **parameters).fit(X.assign(**change), y)
+
+
+def test_a_table_without_inputs_or_of_one_dimension_is_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match="no column beside the groups"):
+        DGSRRegressor(groups="Subject", **SHORT).fit(X[["Subject"]], y)
+    with pytest.raises(ValueError, match=r"X has the shape \(40,\)"):
+        DGSRRegressor(**SHORT).fit(X["x"], y, groups=X["Subject"])
 
 
 def test_groups_are_given_once(data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,12 +73,13 @@ def predict(
         values = np.full(len(X), np.nan)
         if is_whole.any():
             if labels is not None:  # a fit in Python may have had labels that are numbers
-                known = {str(label): label for label in regressor.groups_ or ()}
-                labels = labels[is_whole].map(lambda text: known.get(text, text))
-            rows = with_groups(X[is_whole], names, labels)[[*regressor.expression_.feature_names]]
+                labels = labels[is_whole].map(_known_labels(regressor.groups_ or ()))
+            is_apart = column == regressor.n_features_in_
+            rows = with_groups(X[is_whole], names, None if is_apart else labels)
+            rows = rows[[*regressor.expression_.feature_names[: regressor.n_features_in_]]]
             if not hasattr(regressor, "feature_names_in_"):
                 rows.columns = range(len(rows.columns))
-            values[is_whole] = regressor.predict(rows, index=chosen)
+            values[is_whole] = regressor.predict(rows, index=chosen, groups=labels if is_apart else None)
         if not is_whole.all():
             print_note(f"{np.sum(~is_whole):,} of {len(X):,} rows have a missing cell and no value.")
         if out is not None:
@@ -86,6 +88,16 @@ def predict(
             return
     for value in values.tolist():
         print_line(repr(value))
+
+
+def _known_labels(labels: Sequence[Hashable]) -> Callable[[str], Hashable]:
+    """Return a function of texts that returns the labels of a fit, the text itself for a new one."""
+    known: dict[str, Hashable] = {}
+    for label in labels:
+        if isinstance(label, float) and label.is_integer():
+            known[str(int(label))] = label
+        known[str(label)] = label
+    return lambda text: known.get(text, text)
 
 
 def _loaded(fit: Path) -> DGSRRegressor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import count
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
@@ -13,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from dgsr.data import check_finite, check_numbers, first_of
 from dgsr.data.groups import numbers_of, values_of, with_numbers
@@ -154,11 +162,17 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         A warning says which groups were not in the fit, if ``config["new_groups"]`` does not raise an error.
         """
         labels, column = self.groups_, self.group_column_
+        is_apart = column == self.n_features_in_
+        if groups is not None and not is_apart:
+            raise ValueError("groups are given, but the fit had none apart from X; leave them out.")
         if labels is None or column is None:
             return X, None
-        is_apart = column == self.n_features_in_
+        if not is_apart:  # before the column is read, which may be another one
+            _check_feature_names(self, X, reset=False)
+            _check_n_features(self, X, reset=False)
         given = groups if is_apart else values_of(X, column)
         numbers = np.full(np.shape(X)[0], -1.0) if given is None else numbers_of(given, labels)
+        check_consistent_length(X, numbers)
         new = np.flatnonzero(numbers < 0)
         if len(new):
             found = "groups are missing"
@@ -171,6 +185,11 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
                 raise ValueError(f"{found}; config={{'new_groups': 'mean'}} predicts them by mean constants.")
             warn_caller(f"{found}: they are predicted by the means of the constants over the groups.")
         return (X, numbers) if is_apart else (with_numbers(X, column, numbers), None)
+
+    def _with_group_column(self, X: Any, groups: Any = None) -> Any:
+        """Return X with the numbers of the groups, in a further column where they are apart from it."""
+        X, numbers = self._with_group_numbers(X, groups)
+        return X if numbers is None else np.column_stack([X, numbers])
 
     def _predicted(self, X: np.ndarray, index: int | str | None, return_std: bool) -> Any:
         candidate = self.pareto_front_[self._number(index)]
@@ -238,12 +257,18 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         feature_names = [*feature_names]
+        if len(feature_names) != self.n_features_in_:
+            raise ValueError(
+                f"feature_names has {len(feature_names)} names; the fit has {self.n_features_in_} features."
+            )
         other = copy.copy(self)
         other.__dict__.update(self.__dict__)  # with the rows of the fit, which a copy omits like a pickle
         if hasattr(self, "estimators_"):
             other._take_outputs([one.with_feature_names(feature_names) for one in self.estimators_])
         else:
-            other.pareto_front_ = self.pareto_front_.with_feature_names(feature_names)
+            other.pareto_front_ = self.pareto_front_.with_feature_names(
+                self._with_name_of_groups(feature_names)
+            )
         if hasattr(self, "feature_names_in_"):
             other.feature_names_in_ = np.array(feature_names, dtype=object)
         return other
@@ -263,7 +288,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         saving.save(self, path, self._target_names(target))
 
     @np.errstate(all="ignore")
-    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
+    def report(
+        self, path: str | Path, X: Any = None, y: Any = None, groups: Any = None, **options: Any
+    ) -> None:
         """Write an HTML report of the fit, with several outputs of each in one file.
 
         Parameters
@@ -271,6 +298,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         path : str or Path
         X, y : array-like, optional
             Rows on which the candidates are shown; by default those of the fit, at most 1,000 of them.
+        groups : array-like, optional
+            Labels of the groups of these rows, if `fit` was given them apart from `X`.
         **options
             Further arguments of `dgsr.reporting.write_report`. With several outputs `target` is as in `save`.
 
@@ -286,7 +315,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if hasattr(self, "estimators_"):
             options["target"] = self._target_names(options.get("target", "y"))
-            write_reports(self.estimators_, path, X, y, **options)
+            write_reports(self.estimators_, path, X, y, groups=groups, **options)
             return
         if "target" in options:  # the name of a column may be a number, and that of a series None
             options["target"] = "y" if options["target"] is None else str(options["target"])
@@ -295,9 +324,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             outliers = np.flatnonzero(np.isin(indices, self.outliers_))
             options = {"sample_weight": weights, "outliers": outliers, **options}
         else:
-            X, _ = self._with_group_numbers(X, None)
+            X = self._with_group_column(X, groups)
         if options.get("test") is not None:
-            options["test"] = self._with_group_numbers(options["test"][0], None)[0], *options["test"][1:]
+            options["test"] = self._with_group_column(options["test"][0]), *options["test"][1:]
         with warnings.catch_warnings():
             # The stored rows of the fit have no names of columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -453,7 +482,17 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        column = self.group_column_
-        if column is None or column < self.n_features_in_:  # the groups are no column apart from X
-            return None if names is None else list(names)
-        return [*([f"x{i + 1}" for i in range(column)] if names is None else names), "group"]
+        if names is None and self.group_column_ == self.n_features_in_:
+            names = [f"x{i + 1}" for i in range(self.n_features_in_)]
+        return None if names is None else self._with_name_of_groups([*names])
+
+    def _with_name_of_groups(self, names: list[str]) -> list[str]:
+        """Return names of features with a further one for groups that are no column of X."""
+        if self.group_column_ != self.n_features_in_:
+            return names
+        return [*names, next(name for name in _names_of_groups() if name not in names)]
+
+
+def _names_of_groups() -> Iterator[str]:
+    yield "group"
+    yield from (f"group_{i}" for i in count(2))

@@ -145,7 +145,11 @@ def write_report(
 
 def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any = None, outliers: Sequence[int] = ()) -> Rows:
     """Return the rows as arrays; outliers have the weight 0."""
+    numbers = np.zeros((len(y), 0))
+    if estimator.group_column_ == estimator.n_features_in_:  # of groups, which are no feature
+        X, numbers = X[:, :-1], X[:, -1:]
     X, y = validate_data(estimator, X, y, reset=False, dtype=np.float64, y_numeric=True)
+    X = np.hstack([X, numbers])
     weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True).copy()
     if any(not 0 <= row < len(X) for row in outliers):
         raise ValueError(f"outliers={[*outliers]} must be indices of rows of X, from 0 to {len(X) - 1}.")
