@@ -131,7 +131,6 @@ class Fitted(Evaluation):
     # The share of random programs rises at the first restart: restarts are frequent, and afterwards most
     # samples of the pre-trained decoder repeat programs that have been evaluated.
     fits_constants, random_shares = True, (0.5, 0.9)
-    by_group: ClassVar[bool] = False
     # Steps of the first fit of every program, beside the slope and the intercept, which need none.
     first_steps: ClassVar[int] = 0
 
@@ -170,6 +169,11 @@ class Fitted(Evaluation):
         self.archive.update(*self._entries(population, counted))
         # All exact programs get the same NMSE, so that the shortest wins and not the smallest rounding error.
         return np.maximum(fit.nmse, self.config.tolerance) * to_breed * of_shape
+
+    @property
+    def by_group(self) -> bool:
+        """Whether every group of rows has a slope and an intercept of its own."""
+        return len(self.data.groups) > 0
 
     def fitted(self, programs: Population, **options: Any) -> Fit:
         """Return the fits of the constants of programs, which are written into them; see `fit_constants`."""
@@ -259,8 +263,6 @@ class FittedByGroup(Fitted):
 
     The archive has the programs without these, which `dgsr.finishing.by_group` determines at the end.
     """
-
-    by_group = True
 
     def variants(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
         return population, fit.nmse

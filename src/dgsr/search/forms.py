@@ -2,7 +2,9 @@
 
 Programs of the rounds are forests (`dgsr.kernels.forms`). Each function is judged as ``a*f + b`` in its place
 in the form, with all constants fitted together, and no scale and offset are fitted around the whole, which
-would be another form. The archive has whole programs.
+would be another form. The archive has whole programs. In data with groups, programs are ranked with a scale
+and an offset around the whole for each group, since constants of the form may differ between groups; which do
+so is found out at the end (`dgsr.finishing.by_group`).
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class InForm(Fitted):
             # random starts for all constants together hardly one is near.
             shapes = np.where(filled.origins >= self.form.n_outside, filled.origins, -1)
             fit_constants(whole, self.data, ties=shapes, second_start=True, **options)
-        fit = fit_constants(whole, self.data, scaled=False, ties=filled.origins, **options)
+        fit = fit_constants(whole, self.data, scaled=self.by_group, ties=filled.origins, **options)
         rows, at = np.nonzero(filled.origins >= 0)
         programs.constants[rows, filled.origins[rows, at]] = whole.constants[rows, at]
         return fit._replace(nmse=np.where(filled.has_room, fit.nmse, np.inf))
@@ -89,7 +91,8 @@ class InForm(Fitted):
         found = [self._filled(population, around) for around in _variants(len(self.form.functions))]
         programs = Population.concatenate([self._population(filled) for filled in found])
         ties = np.concatenate([filled.origins for filled in found])
-        nmse = fit_constants(programs, self.data, scaled=False, ties=ties, n_iterations=_STEPS).nmse
+        fits = fit_constants(programs, self.data, scaled=self.by_group, ties=ties, n_iterations=_STEPS)
+        nmse = fits.nmse
         has_room = np.concatenate([filled.has_room for filled in found])
         return programs, np.where(has_room, nmse, np.inf)
 
