@@ -33,8 +33,6 @@ from dgsr.finishing.snapping import with_simple_numbers
 
 # Most steps of a fit while it is decided which constants are shared.
 _STEPS = 20
-# Most programs that are finished, those with the shortest descriptions in the search; each takes 0.1 s.
-_MOST_PROGRAMS = 16
 # Ways to write scale and offset of which the constants are shared one by one.
 _MOST_WAYS = 2
 # Share of the offset with which the fit of a further one begins.
@@ -97,7 +95,7 @@ def finish_by_group(
         The form of the programs, which are then whole formulas and remain as they are.
     """
     begun, found = list[list[_Whole]](), list[Expression]()
-    for i, n in enumerate(programs.is_constant.sum(axis=1)[:_MOST_PROGRAMS].tolist()):
+    for i, n in enumerate(programs.is_constant.sum(axis=1).tolist()):
         if is_over():
             break
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]

@@ -20,7 +20,7 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
-from dgsr.finders import Budget, Scored, by_total_bits
+from dgsr.finders import Budget, Scored, by_total_bits, common_forms
 from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.by_group import (
     Grouping,
@@ -40,6 +40,10 @@ _SHARE_OF_FORMULAS = 0.75
 # Share of the remaining seconds in which the formulas of a pass are finished that others follow. Without it a
 # fit of 10 s with a front of long formulas evaluated 56,000 equations where it had time for 800,000.
 _SHARE_BETWEEN = 0.15
+
+# Most programs of searches whose constants are shared or by group, and most common forms beside them: each
+# takes a twentieth of a second.
+_MOST_BY_GROUP, _MOST_FORMS = 12, 8
 
 
 class BegunSearch(NamedTuple):
@@ -199,7 +203,10 @@ def _finished_by_group(
     data, searched = rows.fitted, begun.search.data
     found = Population.concatenate([begun.search.archive.population(), of_all.search.archive.population()])
     scored = Scored(found, fit_constants(found, searched, n_iterations=0).nmse)
-    found = found[by_total_bits(scored, begun.search.archive, searched)]
+    found = found[by_total_bits(scored, begun.search.archive, searched)[:_MOST_BY_GROUP]]
+    if form is None:
+        forms = common_forms(begun.search.scheduler.problem, _MOST_FORMS, is_over)
+        found = Population.concatenate([forms, found])
     data = data._replace(columns=rows.coordinates.from_origins(data.columns))
     return finish_by_group(found, rows.coordinates, data, library, rules.grouping, finish_one, is_over, form)
 
