@@ -234,7 +234,13 @@ def dgsr(table: Table, max_time: float) -> Fitted:
 
 def pooled(table: Table, max_time: float) -> Fitted:
     """Fit the rows of all groups as if they were of one."""
-    return dgsr(table.pooled(), max_time)
+    fitted, group = dgsr(table.pooled(), max_time), table.group
+
+    def without(predict: Predict) -> Predict:
+        return lambda X: predict(X.drop(columns=[] if group is None else group))
+
+    chosen = {rule: (text, without(predict)) for rule, (text, predict) in fitted.chosen.items()}
+    return Fitted(chosen, [*map(without, fitted.front)])
 
 
 def operon(table: Table, max_time: float) -> Fitted:

@@ -41,6 +41,8 @@ _SHARE_OF_FORMULAS = 0.75
 # fit of 10 s with a front of long formulas evaluated 56,000 equations where it had time for 800,000.
 _SHARE_BETWEEN = 0.15
 
+# The same share of a search by group, of which the choice of what is shared takes a second or two.
+_SHARE_BY_GROUP = 0.3
 # Most programs of searches whose constants are shared or by group, and most common forms beside them: each
 # takes a twentieth of a second.
 _MOST_BY_GROUP, _MOST_FORMS = 12, 8
@@ -87,7 +89,9 @@ def front_and_choice(
     shape, anchored = rules.constraints.shape, rows
     if shape is not None and of_all is None:
         anchored = rows._replace(fitted=rows.fitted.with_anchors(*shape.anchors))
-    share, nmse, form = 1.0 if is_last else _SHARE_BETWEEN, None, rules.constraints.form
+    share, nmse, form = 1.0, None, rules.constraints.form
+    if not is_last:
+        share = _SHARE_BETWEEN if of_all is None else _SHARE_BY_GROUP
     is_over = budget.finishing(share, is_last)
     is_late = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
     if of_all is None:

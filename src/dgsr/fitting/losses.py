@@ -69,7 +69,7 @@ _ENDS_OF_BOTH = (0.3, 0.5)
 
 # Shares of the budget at which the search for a law of all rows ends, and the one or two by group after it.
 # The rest of the seconds is for deciding which constants are shared.
-_ENDS_BY_GROUP = (0.2, 0.5, 0.75)
+_ENDS_BY_GROUP = (0.15, 0.35, 0.75)
 
 
 class Pass(NamedTuple):
