@@ -53,6 +53,7 @@ are made from `{FOLDER}`, where each run is a line of compressed JSON, this page
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |
 | `sampled` | samples of the network alone: neither evolution nor refinement |
 | `operon`, `gplearn` | the packages pyoperon and gplearn |
+| `operon-selected` | `operon` in the six columns that are most important to a random forest |
 
 ## Summary
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata, spearmanr
 from typer.testing import CliRunner
 
 from dgsr.benchmarking import METHODS, read_records, summarise
@@ -38,13 +40,14 @@ def same(a, b):
 # --- what is drawn --------------------------------------------------------------------------------
 
 
-def test_a_problem_follows_from_the_seed_and_its_number_alone():
-    few, many = draw_problems("physics", 3, 7), draw_problems("physics", 8, 7)
+@pytest.mark.parametrize("name", ["physics", "wide-12"])
+def test_a_problem_follows_from_the_seed_and_its_number_alone(name):
+    few, many = draw_problems(name, 3, 7), draw_problems(name, 8, 7)
     assert all(map(same, few, many))
-    assert [problem.name for problem in few] == [f"physics-drawn-7-00{i}" for i in range(3)]
-    assert not any(map(same, few, draw_problems("physics", 3, 8)))
+    assert [problem.name for problem in few] == [f"{name}-drawn-7-00{i}" for i in range(3)]
+    assert not any(map(same, few, draw_problems(name, 3, 8)))
     assert len({str(problem.truth) for problem in many}) > 4
-    [one] = draw_problems("physics", 8, 7, ["physics-drawn-7-006"])
+    [one] = draw_problems(name, 8, 7, [f"{name}-drawn-7-006"])
     assert same(one, many[6])
 
 
@@ -102,6 +105,60 @@ def test_transformed_targets_are_lines_of_the_values_of_their_equations():
         slopes.append(slope)
     assert len(set(np.round(np.log10(np.abs(slopes)), 2))) > 15
     assert {-1.0, 1.0} == set(np.sign(slopes))
+
+
+def test_the_problems_of_published_figures_stay_as_they_are():
+    [problem] = draw_problems("wide", 1, 1)
+    assert str(problem.truth) == "x24*x21"
+    # Single precision, since the last digits of exp differ between processors.
+    values = b"".join(part.astype("<f4").tobytes() for part in (problem.X, problem.y))
+    digest = "b393dc76f607529e4733c7b3a2f35f179d52b45c60b95f453ff8f7d15ad0c5cd"
+    assert hashlib.sha256(values).hexdigest() == digest
+
+
+def columns_that_matter(problem):
+    tokens, first = problem.truth.tokens, problem.truth.library.first_variable
+    return np.unique(tokens[tokens >= first]) - first
+
+
+@pytest.mark.parametrize("n_columns", [12, 30, 100])
+def test_laws_of_wide_tables_have_three_to_six_of_the_columns_anywhere(n_columns):
+    problems = draw_problems(f"wide-{n_columns}", 60, 1)
+    matter = [columns_that_matter(problem) for problem in problems]
+    assert {len(columns) for columns in matter} == {3, 4, 5, 6}
+    assert np.mean(np.concatenate(matter)) == pytest.approx((n_columns - 1) / 2, rel=0.1)
+    rows = [problem.n_rows for problem in problems]
+    assert min(rows) >= 100
+    assert max(rows) <= 1_000
+    assert 230 < np.median(rows) < 430  # of a uniform logarithm 316
+    for problem in problems:
+        assert problem.X.shape == (problem.n_rows + N_TEST, n_columns)
+        # A law may lack the factor of a change of units.
+        assert np.corrcoef(problem.truth(problem.X), problem.y)[0, 1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n_columns", [12, 30, 100])
+def test_a_third_of_the_other_columns_are_correlated_and_a_sixth_are_noisy_copies(n_columns):
+    correlations, shifts = [], []
+    for problem in draw_problems(f"wide-{n_columns}", 40, 1):
+        X, n, matter = problem.X, problem.n_rows, columns_that_matter(problem)
+        others = np.setdiff1d(np.arange(n_columns), matter)
+        strongest = np.abs(spearmanr(X).statistic[np.ix_(others, matter)]).max(axis=1)
+        differences = np.std(X[:, others, None] - X[:, None, matter], axis=0) / np.std(X[:, matter], axis=0)
+        is_copy = np.any(np.abs(differences - 0.1) < 0.015, axis=1)
+        is_correlated = ~is_copy & (strongest > 0.4)
+        assert is_copy.sum() == round(len(others) / 6)
+        assert is_correlated.sum() == round(len(others) / 3)
+        assert np.all(strongest[~is_copy & ~is_correlated] < 0.2)
+        correlations += strongest[is_correlated].tolist()
+        ranks = rankdata(X[:, others[is_correlated]], axis=0) / len(X)
+        shifts += (ranks[:n].mean(axis=0) - ranks[n:].mean(axis=0)).tolist()
+    # Ties and sampling move the coefficients of 0.5 to 0.95 a little.
+    assert 0.44 < min(correlations) < 0.56
+    assert 0.89 < max(correlations) < 0.97
+    assert np.mean(correlations) == pytest.approx(0.725, abs=0.03)
+    # The rows of the fit and of the test have one distribution.
+    assert abs(np.mean(shifts)) < 3.0 * np.std(shifts) / np.sqrt(len(shifts))
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,6 @@ def test_a_protected_function_of_gplearn_that_is_always_protected_is_a_number(na
 class Model:
     """A fitted regressor of pyoperon whose formula is a + (b*x1)**2."""
 
-    n_features_in_ = 3
-
     def get_model_string(self, tree, precision, names):
         a, b = (f"{node.Value:.{precision}f}" for node in tree.Nodes)
         return f"(({a}) + ((({b}) * {names[0]}) ^ 2))"
@@ -79,7 +77,7 @@ class Model:
 def test_the_text_of_operon_keeps_the_digits_of_small_and_large_numbers(size):
     a, b = float(np.float32(size / 3.0)), -0.5
     regressor = OperonRegressor()
-    regressor._model = Model()
+    regressor._model, regressor._columns, regressor.n_features_in_ = Model(), slice(None), 3
     expression = regressor._expression(SimpleNamespace(Nodes=[SimpleNamespace(Value=v) for v in (a, b)]))
     np.testing.assert_allclose(expression(np.array([[0.0, 7.0, 7.0]])), [a], rtol=1e-8)
     np.testing.assert_allclose(expression(np.array([[3.0, 7.0, 7.0]])), [a + 2.25], rtol=1e-8)
@@ -88,6 +86,64 @@ def test_the_text_of_operon_keeps_the_digits_of_small_and_large_numbers(size):
 def test_numbers_too_far_apart_for_all_digits_are_cut_at_the_small_one():
     assert decimals_of([1e30, 1e-30, 0.0, float("inf")]) == 18
     assert decimals_of([0.0]) == decimals_of([]) == 9
+
+
+class Line:
+    """Stands in for the regressor of pyoperon, with the line through the data as its formula."""
+
+    def __init__(self, max_time, **parameters):
+        Line.max_time = max_time
+
+    def fit(self, X, y):
+        self.weights = np.linalg.lstsq(X, y, rcond=None)[0]
+        self.model_ = SimpleNamespace(Nodes=[SimpleNamespace(Value=weight) for weight in self.weights])
+        self.pareto_front_ = [{"tree": self.model_, "mean_squared_error": 0.0}]
+        self.stats_ = {"residual_evaluations": 2, "jacobian_evaluations": 1}
+        return self
+
+    def predict(self, X):
+        return X @ self.weights
+
+    def get_model_string(self, tree, precision, names):
+        terms = zip(tree.Nodes, names, strict=True)
+        return " + ".join(f"({node.Value:.{precision}f})*{name}" for node, name in terms)
+
+
+@pytest.fixture
+def line(monkeypatch):
+    package = SimpleNamespace(SymbolicRegressor=Line)
+    monkeypatch.setattr("dgsr.benchmarking.peers.imported", {"pyoperon.sklearn": package}.get)
+
+
+@pytest.mark.parametrize("matter", [[2, 6, 9], [0, 1, 3, 7, 10, 11]])
+def test_a_formula_in_selected_columns_has_the_numbers_that_these_have_in_the_table(line, matter):
+    X = np.random.default_rng(0).normal(size=(300, 12))
+    y = X[:, matter] @ (3.0 + np.arange(len(matter)))
+    regressor = METHODS["operon-selected"]().fit(X, y)
+    fresh = np.random.default_rng(1).normal(size=(50, 12))
+    expected = fresh[:, matter] @ (3.0 + np.arange(len(matter)))
+    for expression in (regressor.expression_, regressor.pareto_front_[0].expression):
+        assert expression.library == get_library("physics", 12)
+        np.testing.assert_allclose(expression(fresh), expected, atol=1e-6)
+    np.testing.assert_allclose(regressor.predict(fresh), expected)
+    assert len(regressor._model.weights) == 6
+
+
+@pytest.mark.parametrize("method", ["operon-selected", "operon"])
+def test_tables_of_few_columns_are_searched_whole(line, method):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    regressor = METHODS[method]().fit(X, X @ [2.0, -1.0])
+    np.testing.assert_allclose(regressor.expression_(X), X @ [2.0, -1.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("max_time", "left"), [(10.0, 7), (1.0, 1), (None, None)])
+def test_the_seconds_of_a_selection_are_taken_from_those_of_the_search(line, monkeypatch, max_time, left):
+    seconds = iter([0.0, 2.5, 2.5, 9.5])  # the forest takes 2.5 seconds, the search 7
+    monkeypatch.setattr("dgsr.benchmarking.peers.time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    X = np.random.default_rng(0).normal(size=(40, 8))
+    regressor = METHODS["operon-selected"](max_time=max_time).fit(X, X[:, 3])
+    assert Line.max_time == left
+    assert regressor.stop_reason_ == ("max_evaluations" if left is None else "max_time")
 
 
 # --- the packages ---------------------------------------------------------------------------------

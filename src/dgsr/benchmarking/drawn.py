@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
@@ -21,7 +23,7 @@ from dgsr.problems.problem import Sample
 
 #: Prefix of the names of drawn sets.
 PREFIX = "drawn:"
-#: Fewest and most rows of a fit; the logarithm of their number is uniform.
+#: Fewest and most rows of a fit, unless the set has its own; the logarithm of their number is uniform.
 ROWS = 20, 200
 #: Number of noise-free rows of the test.
 N_TEST = 1_000
@@ -29,9 +31,13 @@ N_TEST = 1_000
 _USUAL_COLUMNS, _MANY_COLUMNS = (1, 2, 3, 4, 5), (6, 7, 8)
 # Smallest variance of y on the rows of the fit, relative to all rows. With less they do not show the law.
 _LEAST_VARIANCE = 1e-6
-# Parts of the seeds of the noise and of the order of the columns, besides the seed of the set and the number
-# of the problem.
-_NOISE, _ORDER = (int.from_bytes(word, "big") for word in (b"noise", b"order"))
+# Lowest and highest rank correlation of a correlated column with a column that matters.
+_CORRELATIONS = 0.5, 0.95
+# Standard deviation of the noise of a noisy copy, in standard deviations of the column that is copied.
+_NOISE_OF_COPIES = 0.1
+# Parts of the seeds of the noise, of the order of the columns, and of the columns that are related to others,
+# besides the seed of the set and the number of the problem.
+_NOISE, _ORDER, _RELATED = (int.from_bytes(word, "big") for word in (b"noise", b"order", b"related"))
 
 
 class DrawnSet(NamedTuple):
@@ -41,6 +47,8 @@ class DrawnSet(NamedTuple):
     prior: Callable[[Library], Prior]
     constraints: Constraints
     n_columns: int | None = None  # columns of every problem; None for the numbers of `_n_columns`
+    rows: tuple[int, int] = ROWS
+    n_variables: range | None = None  # columns that matter; if given, half of the others are related to these
 
 
 def _default(library: Library) -> Prior:
@@ -63,6 +71,10 @@ DRAWN_SETS: dict[str, DrawnSet] = {
     "physics": DrawnSet("physics", _default, Constraints()),
     "laws": DrawnSet("physics", _laws, Constraints()),
     "wide": DrawnSet("physics", _laws, Constraints(), n_columns=30),
+    **{
+        f"wide-{n}": DrawnSet("physics", _laws, Constraints(), n, rows=(100, 1_000), n_variables=range(3, 7))
+        for n in (12, 30, 100)
+    },
     "transformed": DrawnSet("physics", _transformed, Constraints(linear_scaling=True)),
 }
 
@@ -99,7 +111,7 @@ class DrawnProblem:
     @cached_property
     def n_variables(self) -> int:
         """Number of columns on which the equation depends."""
-        return len(np.unique(self.truth.tokens[self.truth.tokens >= self.truth.library.first_variable]))
+        return _n_variables(self.truth)
 
     def sample(self, noise: float = 0.0) -> Sample:
         """Return the data.
@@ -131,6 +143,12 @@ def draw_problems(
     problems of ``"koza-d2"``, ``"koza-d5"`` and ``"wide"`` have 2, 5 and 30, of which an equation may have
     only a few. The logarithm of the number of rows is uniform between log(20) and log(200). An equation is
     drawn again if its y varies too little on all rows (by the rule of the prior) or on the rows of the fit.
+
+    Problems of ``"wide-12"``, ``"wide-30"`` and ``"wide-100"`` have as many columns and 100 to 1,000 rows. A
+    law that depends on fewer than three or more than six columns is drawn again. Of the other columns a third
+    are correlated with a column that matters, with a coefficient of the ranks that is uniform between 0.5 and
+    0.95; a sixth are copies of a column that matters with Gaussian noise of a tenth of its standard
+    deviation; and the rest are drawn as in ``"wide"``.
     """
     if prior_name not in DRAWN_SETS:
         raise ValueError(
@@ -162,21 +180,53 @@ def _name(prior_name: str, seed: int, number: int) -> str:
 
 
 def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
-    library_name, prior_for, constraints, n_columns = DRAWN_SETS[prior_name]
+    library_name, prior_for, constraints, n_columns, rows, n_variables = DRAWN_SETS[prior_name]
     library = get_library(library_name, n_columns or _n_columns(number))
     prior = replace(prior_for(library), noise=None)
-    n_rows = round(np.exp(np.random.default_rng((seed, number)).uniform(*np.log(ROWS))))
+    n_rows = round(np.exp(np.random.default_rng((seed, number)).uniform(*np.log(rows))))
     state = new_state(seed, number)
     while True:
         drawn = prior.draw(1, n_rows + N_TEST, library.n_variables, library, constraints, state)
-        y = drawn.y[0]
+        y, n_used = drawn.y[0], _n_variables(drawn.programs[0])
+        if n_variables is not None and n_used not in n_variables:
+            continue
         if np.var(y[:n_rows]) > _LEAST_VARIANCE * np.var(y):
             break
+    if n_variables is not None:
+        _relate(drawn.X[0], n_used, np.random.default_rng((seed, number, _RELATED)))
     # Equations of the prior depend on the first columns, so the columns are put into a random order.
     order = np.random.default_rng((seed, number, _ORDER)).permutation(library.n_variables)
     drawn = drawn.reordered(order[None])
     truth, X, y = drawn.programs[0], drawn.X[0], drawn.y[0]
     return DrawnProblem(PREFIX + prior_name, seed, number, truth, X, y, constraints.max_length)
+
+
+def _n_variables(equation: Expression) -> int:
+    return len(np.unique(equation.tokens[equation.tokens >= equation.library.first_variable]))
+
+
+def _relate(X: np.ndarray, n_variables: int, rng: np.random.Generator) -> None:
+    """Relate half of the columns that do not matter to columns that do, in place.
+
+    The first `n_variables` columns of `X` (n_rows, n_columns) matter. The next third of the others keep their
+    values in an order that correlates them, and a further sixth become noisy copies.
+
+    References
+    ----------
+    Iman, Conover, Communications in Statistics B 11, 1982: values in the order of correlated normal scores.
+    """
+    n_rows, n_others = len(X), X.shape[1] - n_variables
+    first_copy = n_variables + round(n_others / 3)
+    for c in range(n_variables, first_copy + round(n_others / 6)):
+        source, draws = X[:, rng.integers(n_variables)], rng.normal(size=n_rows)
+        if c >= first_copy:
+            X[:, c] = source + _NOISE_OF_COPIES * np.std(source) * draws
+            continue
+        # Correlation of two normal variables whose ranks have the drawn one.
+        r = 2.0 * np.sin(np.pi / 6.0 * rng.uniform(*_CORRELATIONS))
+        # Equal values have equal ranks: ranks by the order of the rows would tell the fit from the test.
+        scores = ndtri((rankdata(source) - 0.5) / n_rows)
+        X[np.argsort(r * scores + np.sqrt(1.0 - r**2) * draws), c] = np.sort(X[:, c])
 
 
 def _n_columns(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Regressors of other packages, which are the methods ``operon`` and ``gplearn``.
+"""Regressors of other packages: the methods ``operon``, ``operon-selected`` and ``gplearn``.
 
 The packages are not dependencies: a fit imports the one that it needs. Formulas are read with the library
 ``physics`` for all problems, since it has constants and every operator of the peers.
@@ -10,10 +10,12 @@ import importlib
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.feature_selection import SelectFromModel
 
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import get_library
@@ -25,6 +27,9 @@ _GPLEARN_FORMS = {
     "inv": "(1 / {})", "abs": "abs({})", "sqrt": "sqrt(abs({}))", "log": "log(abs({}))", "sin": "sin({})",
     "cos": "cos({})",
 }  # fmt: skip
+# Number of columns that ``operon-selected`` selects: the most on which a law of the drawn sets ``wide-12``,
+# ``wide-30`` and ``wide-100`` depends, so that all can be among them.
+_N_SELECTED = 6
 # Values of protected functions of gplearn where their last operand is within 0.001 of 0.
 _PROTECTED = {"div": "1", "inv": "0", "log": "0"}
 
@@ -91,9 +96,16 @@ class OperonRegressor(_Peer):
         "arcsin": "asin", "arccos": "acos",
     }  # fmt: skip
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> OperonRegressor:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Search for a formula of `y`, shape (n_samples,), in the columns of `X`."""
-        limit = None if self.max_time is None else max(1, int(self.max_time))
+        return self._search(X, y, slice(None), self.max_time)
+
+    def _search(
+        self, X: np.ndarray, y: np.ndarray, columns: slice | np.ndarray, max_time: float | None
+    ) -> Self:
+        """Search in some `columns` of `X`; the formulas have the numbers that these have in `X`."""
+        self._columns, self.n_features_in_ = columns, X.shape[1]
+        limit = None if max_time is None else max(1, int(max_time))
         model = imported("pyoperon.sklearn").SymbolicRegressor(
             allowed_symbols=",".join([*self._functions(), "constant", "variable"]),
             objectives=["r2", "length"],
@@ -107,7 +119,7 @@ class OperonRegressor(_Peer):
             random_state=self.random_state,
         )
         start = time.perf_counter()
-        self._model = model.fit(X, y)
+        self._model = model.fit(X[:, columns], y)
         is_late = limit is not None and time.perf_counter() - start >= limit
         self.stop_reason_ = "max_time" if is_late else "max_evaluations"
         self.expression_ = self._expression(model.model_)
@@ -121,12 +133,33 @@ class OperonRegressor(_Peer):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the predictions of pyoperon, shape (n_samples,)."""
-        return self._model.predict(X).astype(np.float64)
+        return self._model.predict(X[:, self._columns]).astype(np.float64)
 
     def _expression(self, tree: Any) -> Expression:
-        names = [f"x{i + 1}" for i in range(self._model.n_features_in_)]
+        names = [f"x{i + 1}" for i in np.arange(self.n_features_in_)[self._columns]]
         decimals = decimals_of([node.Value for node in tree.Nodes])
-        return _read(self._model.get_model_string(tree, decimals, names), len(names))
+        return _read(self._model.get_model_string(tree, decimals, names), self.n_features_in_)
+
+
+class OperonSelectedRegressor(OperonRegressor):
+    """``OperonRegressor`` in the six columns that are most important to a random forest.
+
+    Notes
+    -----
+    The columns are selected as by the parameter ``select_k_features`` of PySR, and all are taken where there
+    are no more than six. The seconds of the forest, which has one thread, are taken from `max_time` before
+    that is rounded down.
+    """
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
+        """Search for a formula of `y`, shape (n_samples,), in selected columns of `X`."""
+        start = time.perf_counter()
+        forest = RandomForestRegressor(n_estimators=100, max_depth=3, random_state=0)
+        n_selected = min(_N_SELECTED, X.shape[1])  # scikit-learn refuses more than there are before 1.8
+        selection = SelectFromModel(forest, threshold=-np.inf, max_features=n_selected)
+        columns = selection.fit(X, y).get_support(indices=True)
+        seconds = time.perf_counter() - start
+        return self._search(X, y, columns, None if self.max_time is None else self.max_time - seconds)
 
 
 def decimals_of(values: Sequence[float]) -> int:

@@ -46,7 +46,8 @@ def bench(
         typer.Option(
             help="dgsr, generator, exact, gp, misled, blind, features, untrained, pqt, vpg, risk-seeking, "
             "sampled, pqt-alone, vpg-alone, risk-seeking-alone, untrained-alone, and the peers "
-            "operon (of pyoperon) and gplearn; may be repeated. With --table some of its methods."
+            "operon and operon-selected (of pyoperon) and gplearn; may be repeated. With --table some of "
+            "its methods."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
