@@ -94,7 +94,7 @@ def test_refinement_makes_the_queue_likelier_under_a_copy_of_the_lstm(lstm):
 
     before = log_probs(lstm)
     for _ in range(5):
-        conditioned.refine(queue, queue, np.ones(5), lambda: False)
+        conditioned.refine(queue, queue, np.ones(5), 0, lambda: False)
     assert log_probs(conditioned.generator).mean() > before.mean() + 0.01
     torch.testing.assert_close(log_probs(lstm), before)
 

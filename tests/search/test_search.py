@@ -449,7 +449,7 @@ def test_a_step_that_is_out_of_time_is_not_taken(monkeypatch):
     sampled = search.ask()
     given = [parameter.clone() for parameter in search.generator.decoder.parameters()]
     monkeypatch.setattr("dgsr.search.conditioned._REFINED_AT_ONCE", 7)
-    search.conditioned.refine(search.queue.programs, sampled, np.ones(len(sampled)), lambda: True)
+    search.conditioned.refine(search.queue.programs, sampled, np.ones(len(sampled)), 0, lambda: True)
     assert all(map(torch.equal, search.generator.decoder.parameters(), given))
 
 

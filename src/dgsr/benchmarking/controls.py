@@ -1,12 +1,14 @@
-"""Controls of the generator, which show how much a search finds if the network does not read the data.
+"""Controls of the generator, which show how much a search finds if a part of the network does not work.
 
-============  =================================================================================
-``misled``    the encoder reads another data set
-``blind``     nothing computed from the data reaches the network: the encoder's vectors are means
-              over the data sets of other equations
-``features``  the samples are replaced by the functions of one and of two columns that fit the
-              data best, and the guide by the pairs of tokens in them
-============  =================================================================================
+=================  ============================================================================
+``misled``         the encoder reads another data set
+``blind``          nothing computed from the data reaches the network: the encoder's vectors
+                   are means over the data sets of other equations
+``features``       the samples are replaced by the functions of one and of two columns that
+                   fit the data best, and the guide by the pairs of tokens in them
+``guide-alone``    the samples are replaced by random programs
+``samples-alone``  there is no guide
+=================  ============================================================================
 
 Evaluation and refinement use the right data in all of them.
 """
@@ -23,6 +25,7 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.estimator.regressor import DGSRRegressor
+from dgsr.expressions.formulas.description_length import prior_weights
 from dgsr.expressions.programs.constraints import Constraints, Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.generator.encoding import Encoding
@@ -32,6 +35,7 @@ from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.pair_counts import pair_counts
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import DrawnDataSets, Prior
+from dgsr.search.evolution import random_population
 
 Control = Callable[[Generator, int, int], Generator]
 
@@ -92,6 +96,26 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
     return twin
 
 
+def guide_alone(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy whose samples are random programs, drawn by the weights of the prior."""
+
+    def sample_encoded(encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
+        library = generator.library
+        drawn = random_population(n, library, grammar._replace(weight=prior_weights(grammar, library)), state)
+        return Samples(drawn.tokens, drawn.lengths, np.zeros(n))
+
+    twin = copy.copy(generator)
+    twin.sample_encoded = sample_encoded  # type: ignore[method-assign]
+    return twin
+
+
+def samples_alone(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy without a guide."""
+    twin = copy.copy(generator)
+    twin.guide_probabilities = lambda encoding: None  # type: ignore[method-assign]
+    return twin
+
+
 def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Population:
     """Return all valid programs x, f(x), g(x, z), f(g(x, z)) and g(x, f(z))."""
     columns = range(library.first_variable, library.first_variable + n_variables)
@@ -114,7 +138,13 @@ def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Po
 
 
 #: The controls by name.
-CONTROLS: dict[str, Control] = {"misled": misled, "blind": blind, "features": features}
+CONTROLS: dict[str, Control] = {
+    "misled": misled,
+    "blind": blind,
+    "features": features,
+    "guide-alone": guide_alone,
+    "samples-alone": samples_alone,
+}
 
 
 class ControlRegressor(DGSRRegressor):

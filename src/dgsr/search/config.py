@@ -19,7 +19,8 @@ class SearchConfig:
     batch_size: int = 500  # programs that a round begins with: k of the paper
     # Objective of refinement: priority queue training, or risk-seeking or vanilla policy gradient.
     objective: str = "pqt"
-    refine: bool | str = "auto"  # whether the decoder is refined; "auto": unless a guide drives evolution
+    # Whether the decoder is refined; "auto": in a trust region where a guide drives evolution.
+    refine: bool | str = "auto"
     queue_size: int = 10  # number of the best programs so far that "pqt" trains on: q of the paper
     epsilon: float = 0.02  # share of the programs of a round, the best ones, that "risk-seeking" trains on
     learning_rate: float = 1e-3  # step size of the Adam optimiser

@@ -45,6 +45,8 @@ class Evaluation(ABC):
     fits_constants: ClassVar[bool]
     # Default shares of random programs among the new ones of a round, before and after the first restart.
     random_shares: ClassVar[tuple[float, float]]
+    # Evaluations that take twenty times as long as a step of bounded training (`dgsr.search.trust_region`).
+    refined_every: ClassVar[int]
 
     def __post_init__(self) -> None:
         fits = self.fits_constants
@@ -108,7 +110,7 @@ class Evaluation(ABC):
 class Plain(Evaluation):
     """Evaluation in libraries without constants."""
 
-    fits_constants, random_shares = False, (0.8, 0.8)
+    fits_constants, random_shares, refined_every = False, (0.8, 0.8), 150_000
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
@@ -130,7 +132,7 @@ class Fitted(Evaluation):
 
     # The share of random programs rises at the first restart: restarts are frequent, and afterwards most
     # samples of the pre-trained decoder repeat programs that have been evaluated.
-    fits_constants, random_shares = True, (0.5, 0.9)
+    fits_constants, random_shares, refined_every = True, (0.5, 0.9), 40_000
     # Steps of the first fit of every program, beside the slope and the intercept, which need none.
     first_steps: ClassVar[int] = 0
 

@@ -48,8 +48,7 @@ class Proposals:
             self.conditioned = ConditionedGenerator(
                 generator, evaluation.data, self._library, grammar, self._config, seed
             )
-            probabilities = generator.guide_probabilities(self.conditioned.encoding)
-        self._has_guide = probabilities is not None
+            probabilities = self.conditioned.guide_probabilities
         self._grammars = guided_grammars(grammar, self._library, probabilities)
 
     @property
@@ -99,18 +98,14 @@ class Proposals:
 
     @property
     def has_refinement(self) -> bool:
-        """Whether the decoder may be trained on the programs of the search.
-
-        By default it is not where a guide drives evolution: training took time and found no more laws
-        (docs/decisions.md, "The decoder writes part of the new programs").
-        """
-        if self.conditioned is None:
-            return False
-        if self._config.refine == "auto":
-            return not (self._has_guide and self._config.evolution.generations)
-        return bool(self._config.refine)
+        """Whether the decoder may be trained on the programs of the search."""
+        return self.conditioned is not None and self._config.refine is not False
 
     @property
     def are_refined(self) -> bool:
         """Whether the decoder is trained in this round, which requires that it wrote some of the programs."""
-        return self.has_refinement and self._random_share < 1.0
+        conditioned = self.conditioned
+        if conditioned is None or self._config.refine is False or self._random_share == 1.0:
+            return False
+        since = self._evaluation.budget.n_evaluations - conditioned.n_evaluations
+        return not conditioned.is_bounded or since >= self._evaluation.refined_every

@@ -12,8 +12,9 @@
 === ========================================================== =============================
 
 Three things differ. Of the k programs of a round most are the best of the last one, and some of the others
-are random (line 3). The decoder is trained where that is asked for, or where no guide drives evolution (line
-7). And finders look for laws by other means before the rounds, between them and at the end (`dgsr.finders`).
+are random (line 3). Where a guide drives evolution, the decoder is trained after some rounds only, and stays
+near the pre-trained one (line 7). And finders look for laws by other means before the rounds, between them
+and at the end (`dgsr.finders`).
 
 References
 ----------
@@ -55,7 +56,7 @@ class Search(SearchState):
     rounds.
 
     The tokens of the library, over the features of the data, are the first tokens of the generator's library.
-    The generator is not changed: a copy of its decoder is refined where the configuration asks for it. None
+    The generator is not changed: a copy of its decoder is refined, unless the configuration forbids it. None
     means genetic programming alone, by ``"compiled"``, ``"deap"``, or an object with their method `evolve`,
     and random programs instead of samples. The budget may be shared with other searches; by default it is
     that of the configuration.
@@ -74,7 +75,7 @@ class Search(SearchState):
         return Population.concatenate([*new, survivors])
 
     def tell(self, sampled: Population) -> None:
-        """Do the further steps of a round: evaluate, evolve, and train the decoder if it is refined.
+        """Do the further steps of a round: evaluate, evolve, and train the decoder.
 
         Every program that is evaluated may enter the archive, line 8.
         """
@@ -92,7 +93,8 @@ class Search(SearchState):
             train = Scored(sampled, nmse).concatenated_with(evolved.best(self.config.n_joined))  # line 5
             self.queue = self.queue.concatenated_with(train).best(self.config.queue_size)
             if self.proposals.are_refined and len(self.queue.programs):
-                self.conditioned.refine(self.queue.programs, *train, self.should_stop)  # line 7
+                options = self.n_evaluations, self.should_stop
+                self.conditioned.refine(self.queue.programs, *train, *options)  # line 7
         if self.restarts.is_due(min(self.queue.lowest, evolved.lowest)):
             if self.conditioned is not None:
                 self.conditioned.restart()
