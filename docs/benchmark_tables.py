@@ -48,6 +48,8 @@ are made from `{FOLDER}`, where each run is a line of compressed JSON, this page
 | `blind` | `generator` whose encoder returns its mean over other data sets |
 | `misled` | `generator` that reads another data set instead of the one that is fitted |
 | `features` | `generator` that writes the simple functions that fit best, and no sample of the network |
+| `unrefined` | `generator` with `refine=False` |
+| `guide-alone`, `samples-alone` | `unrefined` without the network's samples, and without its guide |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
 | `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |

@@ -274,6 +274,8 @@ def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search
         "generator": {"generator": "auto", "look_up": False},
         "exact": {"generator": None},
         **{control: {"look_up": False} for control in ("misled", "blind", "features")},
+        **{control: {"look_up": False, "refine": False} for control in ("guide-alone", "samples-alone")},
+        "unrefined": {"generator": "auto", "look_up": False, "refine": False},
         "untrained": {"generator": "untrained", "look_up": False},
         "gp": {"generator": None, "look_up": False},
         "pqt": {"generator": "auto", "look_up": False, "refine": True},
