@@ -71,6 +71,16 @@ def test_no_evolution_is_none_of_its_engines():
     assert model.n_evaluations_ <= 200
 
 
+@pytest.mark.parametrize(("parameters", "why"), [({}, "generator=None"), ({"form": "f(x1)"}, "a form")])
+def test_refinement_without_a_decoder_is_said_to_have_no_effect(parameters, why):
+    generator = None if why == "generator=None" else "auto"
+    model = DGSRRegressor(
+        "physics", generator, refine="vpg", max_evaluations=200, random_state=0, **parameters
+    )
+    with pytest.warns(UserWarning, match=f"refine='vpg' has no effect with {why}, since there is no decoder"):
+        model.fit(X, Y)
+
+
 def test_units_of_columns_may_be_a_dict_of_their_own():
     given = DGSRRegressor(units={"x1": "kg"}), DGSRRegressor(units=Units({"x1": "kg"}))
     assert flat(given[0].get_params()) == flat(given[1].get_params())

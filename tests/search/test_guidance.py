@@ -271,28 +271,59 @@ def test_the_guide_changes_what_is_searched():
 
 
 @pytest.mark.parametrize(
-    ("library", "refine", "refines"),
+    ("library", "refine", "every", "steps"),
     [
-        ("koza", "auto", False),
-        ("koza-const", "auto", False),
-        ("koza-const", True, True),
-        ("koza", True, True),
-        ("koza", False, False),
+        ("koza", "auto", 1, 2),
+        ("koza-const", "auto", 1, 2),
+        ("koza-const", "auto", 10**9, 0),
+        ("koza-const", True, 10**9, 2),
+        ("koza", True, 10**9, 2),
+        ("koza", False, 1, 0),
     ],
 )
-def test_a_guided_decoder_writes_in_every_round_and_is_refined_where_that_pays(
-    library, refine, refines, monkeypatch
+def test_a_guided_decoder_writes_in_every_round_and_is_refined_when_a_step_is_due(
+    library, refine, every, steps, monkeypatch
 ):
+    monkeypatch.setattr("dgsr.search.evaluation.Plain.refined_every", every)
+    monkeypatch.setattr("dgsr.search.evaluation.Fitted.refined_every", every)
     search = small(guided_generator(library), library=library, batch_size=20, refine=refine, patience=0)
-    sampled, refined, sample = [], [], search.conditioned.sample
+    sampled, sample = [], search.conditioned.sample
     monkeypatch.setattr(search.conditioned, "sample", lambda n, *rest: sampled.append(n) or sample(n, *rest))
-    monkeypatch.setattr(search.conditioned, "refine", lambda *_: refined.append(1))
     search._evaluate_first()
     assert sampled == [20]
     rounds(search, 2)
     assert len(sampled) == 3
     assert min(sampled) > 0
-    assert len(refined) == (2 if refines else 0)
+    assert search.conditioned.n_steps == steps
+    assert search.history[-1]["refinements"] == steps
+
+
+def test_a_guided_decoder_stays_near_the_pre_trained_one_over_restarts(monkeypatch):
+    monkeypatch.setattr("dgsr.search.evaluation.Plain.refined_every", 1)
+    made = guided_generator()
+    search = small(made, batch_size=20, patience=1)
+    rounds(search, 6)
+    assert search.restarts.n > 0
+    assert search.conditioned.n_steps == 6
+    samples = made.sample_encoded(search.conditioned.encoding, 400, search.grammar, new_state(7))
+    programs = samples.tokens, samples.lengths
+    before, after = (
+        network.log_probs(search.conditioned.encoding, *programs, search.grammar).programs.detach()[0]
+        for network in (made, search.generator)
+    )
+    # The mean over samples of log p - log q is the divergence of the refined q from the pre-trained p.
+    assert 0.1 < float((before - after).mean()) < 0.4
+
+
+def test_a_search_with_a_decoder_in_its_trust_region_goes_on_as_it_would(monkeypatch):
+    monkeypatch.setattr("dgsr.search.evaluation.Fitted.refined_every", 1)
+    settings = {"library": "koza-const", "batch_size": 20}
+    whole = rounds(small(guided_generator("koza-const"), **settings), 4)
+    resumed = small(guided_generator("koza-const"), **settings)
+    resumed.load_state_dict(rounds(small(guided_generator("koza-const"), **settings), 2).state_dict())
+    rounds(resumed, 2)
+    assert without_seconds(resumed.history) == without_seconds(whole.history)
+    assert_equal_populations(resumed.ask(), whole.ask())
 
 
 def test_a_guided_decoder_is_refined_where_no_evolution_can_follow_the_guide(monkeypatch):

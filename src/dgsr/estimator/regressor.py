@@ -79,9 +79,9 @@ class DGSRRegressor(FittedRegressor):
         Most seconds to prepare the data and to search. The fit ends a tenth of them and a second later at
         the latest. Loading and compiling, 10 to 40 s once after an installation, do not count.
     refine : bool, "auto", "pqt", "risk-seeking" or "vpg", default="auto"
-        Whether the decoder is trained during the search, and by which objective; True is priority queue
-        training. ``"auto"`` trains it unless the generator has a guide, as the shipped ones have: there it
-        found no more.
+        Whether the decoder is trained on the best programs during the search. ``"auto"`` keeps it near the
+        pre-trained one where a guide drives evolution. The others are the objectives of the paper; True is
+        ``"pqt"``, priority queue training.
     look_up : bool, default=True
         Whether finders look for laws beside evolution: exact search in libraries without constants; in
         others laws of two terms, common forms, quotients of polynomials, and symmetries.
@@ -156,8 +156,9 @@ class DGSRRegressor(FittedRegressor):
         Number of candidates that exact search and the other finders examined beside these equations; see
         `max_evaluations`. A fit of constants counts as a thousand.
     history_ : list of dict
-        Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
-        every call of `callback`. Whenever there are more than 20,000 entries every second one is removed.
+        Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`), rewards,
+        restarts and steps of refinement at every call of `callback`. Whenever there are more than 20,000
+        entries every second one is removed.
     loss_ : str
         The loss of the formulas: its name, its formula, or ``"callable"``; ``"squared without outliers"`` if
         ``"auto"`` left rows out.
@@ -469,6 +470,9 @@ class DGSRRegressor(FittedRegressor):
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         """Return the generator for this fit, and set `generator_` to its name."""
         if self.generator is None or constraints.form is not None:  # it samples whole formulas
+            if self.refine not in (False, "auto"):
+                why = "a form" if self.generator is not None else "generator=None"
+                warn_caller(f"refine={self.refine!r} has no effect with {why}, since there is no decoder.")
             self.generator_ = "none"
             return None
         # Imported here since it imports torch, which takes more than a second.

@@ -15,7 +15,10 @@ from dgsr.expressions.programs.library import Library
 # Names of the sets of programs in the state of a search.
 _PROGRAMS = ("archive", "queue", "generation", "evolved", "long")
 # Names of the numbers in an entry of the history.
-_ENTRY = {"evaluations", "seconds", "best_nmse", "mean_reward", "best_reward", "invalid", "restarts"}
+_ENTRY = {
+    *("evaluations", "seconds", "best_nmse", "mean_reward", "best_reward", "invalid", "restarts"),
+    "refinements",
+}
 # Largest integer of the kernels.
 _LARGEST = np.iinfo(np.int64).max
 

@@ -27,10 +27,6 @@ _SAMPLED_AT_ONCE = 64
 # columns, so with more of them parts are smaller in proportion. The clock is read between parts.
 _REFINED_AT_ONCE = 256
 _FEW_COLUMNS = 12
-# Divergence of the refined decoder from the pre-trained one, in nats per program, where a guide drives
-# evolution. On 49 laws that a search had missed the law became 0.23 nats more likely so, and less likely with
-# 1 nat (docs/decisions.md).
-_DIVERGENCE = 0.2
 # Samples of the pre-trained decoder by which the divergence is estimated.
 _N_COMPARED = 16
 
@@ -177,7 +173,7 @@ class ConditionedGenerator:
             return
         from dgsr.search import trust_region
 
-        trust_region.step(self.generator.decoder, self._pretrained, self._divergence, _DIVERGENCE)
+        trust_region.step(self.generator.decoder, self._pretrained, self._divergence, self._config.divergence)
 
     @cached_property
     def _compared(self) -> tuple[Population, torch.Tensor]:

@@ -21,6 +21,9 @@ class SearchConfig:
     objective: str = "pqt"
     # Whether the decoder is refined; "auto": in a trust region where a guide drives evolution.
     refine: bool | str = "auto"
+    # Divergence in that region from the pre-trained decoder, in nats per program. Laws that a search had
+    # missed became a little more likely so, and less likely with 1 nat (docs/decisions.md).
+    divergence: float = 0.2
     queue_size: int = 10  # number of the best programs so far that "pqt" trains on: q of the paper
     epsilon: float = 0.02  # share of the programs of a round, the best ones, that "risk-seeking" trains on
     learning_rate: float = 1e-3  # step size of the Adam optimiser

@@ -93,8 +93,8 @@ class Search(SearchState):
             train = Scored(sampled, nmse).concatenated_with(evolved.best(self.config.n_joined))  # line 5
             self.queue = self.queue.concatenated_with(train).best(self.config.queue_size)
             if self.proposals.are_refined and len(self.queue.programs):
-                options = self.n_evaluations, self.should_stop
-                self.conditioned.refine(self.queue.programs, *train, *options)  # line 7
+                limits = self.n_evaluations, self.should_stop
+                self.conditioned.refine(self.queue.programs, *train, *limits)  # line 7
         if self.restarts.is_due(min(self.queue.lowest, evolved.lowest)):
             if self.conditioned is not None:
                 self.conditioned.restart()

@@ -147,6 +147,7 @@ class SearchState:
                 "best_reward": best_reward,
                 "invalid": self.budget.n_invalid,
                 "restarts": self.restarts.n,
+                "refinements": self.conditioned.n_steps if self.conditioned else 0,
             }
         )
         if len(self.history) > _MOST_ENTRIES:
@@ -165,7 +166,7 @@ class SearchState:
             "random_state": self.state.copy(),
             "solving": None if exact is None else exact.state_dict(),
             "prepared": self.n_prepared,
-            # Without refinement the decoder is the pre-trained one, ten times as large as all else.
+            # Without refinement the decoder is the pre-trained one.
             "refinement": conditioned.state_dict() if conditioned and self.proposals.has_refinement else None,
         }
 
