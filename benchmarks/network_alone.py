@@ -2,6 +2,7 @@
 
     python benchmarks/network_alone.py [--problems N] [--method M ...] --out FILE.jsonl.gz
     python benchmarks/network_alone.py --summary FILE.jsonl.gz
+    python benchmarks/network_alone.py --refinement --out FILE.jsonl
 
 The equations are those of the drawn sets of `dgsr bench --table`, and others of two columns, without
 constants. For each one the shipped generator of its library reads the rows to fit and writes 1,000
@@ -12,6 +13,9 @@ chosen, and not what would be. The methods are ``generator``, its controls (modu
 ``truth``, which is the law itself with its constants fitted and with a fitted scale and offset, as the
 samples have: with noise it often misses the bound, because few rows do not tell so many numbers. The program
 writes one line of JSON for each equation, noise and method, and goes on where the file ends.
+
+With ``--refinement`` it measures what the training of the decoder during a search does (module
+``_refinement``).
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from _refinement import WAYS
+from _refinement import runs as refinements
 
 from dgsr.benchmarking import read_records, wilson_interval
 from dgsr.benchmarking.controls import CONTROLS
@@ -127,17 +133,39 @@ def summary(records: Sequence[Mapping[str, Any]]) -> None:
         print(line)
 
 
+def summary_of_refinement(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print the mean change of the log-likelihood of missed equations, and the share of archive entries."""
+    missed = [record for record in records if record["missed"]]
+    print(
+        f"{len(missed)} of {len(records)} equations are missed; mean change of their log-likelihood in nats"
+    )
+    for way in WAYS:
+        changes, divergences = np.array([record["changes"][way] for record in missed]).T
+        error = changes.std(ddof=1) / np.sqrt(len(changes))
+        mean, rises = f"{changes.mean():>7.2f} +- {error:.2f}", f"{np.mean(changes > 0.0):.0%} rise"
+        print(f"{way:<26}{mean}, {rises}, divergence {divergences.mean():.2f}")
+    for name in ("refined", "pre-trained"):
+        sampled, changed = np.sum([record["entries"][name] for record in missed], axis=0)
+        print(f"{name}: {sampled} of {changed} changes of the archive by samples, {sampled / changed:.2%}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", type=int, default=200, help="equations of each set")
     parser.add_argument("--method", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--summary", type=Path)
+    parser.add_argument("--refinement", action="store_true", help="what training during a search does")
     arguments = parser.parse_args()
     if arguments.summary:
         summary(read_records(arguments.summary))
         return
     torch.set_num_threads(1)
+    if arguments.refinement:
+        key = ("set", "draw_seed", "problem", "noise")
+        generators = {name: shipped(name) for name in ("koza", "physics")}
+        summary_of_refinement(record_all(list(refinements(generators)), key, 1, arguments.out, None))
+        return
     records = []
     for name, table in SETS.items():
         problems = draw_problems(name, arguments.problems, table_of(table).draw_seed)
