@@ -185,8 +185,9 @@ def main() -> None:
     for name in found[0]:
         runs = [seconds[name] for seconds in found]
         medians = "".join(f"{statistics.median(own):>10.3f} s" for own in runs)
-        ratio = statistics.median(last / first for first, last in zip(runs[0], runs[-1], strict=True))
-        print(f"{name:<34}{medians}" + (f"{ratio:>8.2f} of the first" if len(runs) > 1 else ""))
+        ratios = [last / first for first, last in zip(runs[0], runs[-1], strict=True) if first > 0.0]
+        ratio = f"{statistics.median(ratios):>8.2f} of the first" if len(runs) > 1 and ratios else ""
+        print(f"{name:<34}{medians}{ratio}")
     if arguments.out is not None:
         rows = [{"name": name, "seconds": [seconds[name] for seconds in found]} for name in found[0]]
         states = [sources.resolve().parent.name for sources in arguments.sources]
