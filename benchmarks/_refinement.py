@@ -35,6 +35,8 @@ from dgsr.search.evolution import EvolutionConfig
 SETS = (("koza", 0.0, 60), ("laws", 0.0, 120), ("laws", 0.01, 60), ("wide", 0.01, 40))
 DRAW_SEED = 61001
 N_EVALUATIONS = 150_000
+#: How many steps of refinement are due in the searches that count changes of the archive.
+N_STEPS = 4
 # Samples of the pre-trained decoder by which the divergence is measured.
 _N_MEASURED = 400
 #: How the decoder is trained: settings of the search, and steps.
@@ -73,9 +75,8 @@ class Refining:
 
     def _new_search(self, **settings: Any) -> Search:
         data = self.problem.sample(self.noise)
-        config = SearchConfig(
-            max_evaluations=N_EVALUATIONS, look_up=False, evolution=EvolutionConfig(), **settings
-        )
+        settings = {"max_evaluations": N_EVALUATIONS, **settings}
+        config = SearchConfig(look_up=False, evolution=EvolutionConfig(), **settings)
         library = self.problem.truth.library
         constraints = Constraints(max_length=self.problem.max_length, linear_scaling=library.has_constants)
         rows = DataSet.from_arrays(data.X_train, data.y_train)
@@ -122,8 +123,9 @@ class Refining:
 
     def _entries(self, refine: bool | str) -> list[int]:
         """Return how many changes of the archive samples made after the first step, and how many all made."""
-        search, n_sampled, n_all = self._new_search(refine=refine), 0, 0
-        while search.stop_reason() is None:
+        search, n_sampled, n_all = self._new_search(refine=refine, max_evaluations=10**9), 0, 0
+        most = N_STEPS * search.evaluation.refined_every
+        while search.stop_reason() is None and search.n_evaluations < most:
             before = search.archive.nmse.copy()
             asked = search.ask()
             is_counted = search.n_evaluations > search.evaluation.refined_every
