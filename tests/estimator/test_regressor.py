@@ -532,6 +532,14 @@ def test_a_given_generator_is_not_changed(objective):
     assert all(p.grad is None and p.requires_grad for p in generator.parameters())
 
 
+@pytest.mark.parametrize(("refine", "is_refined"), [("auto", True), (False, False)])
+def test_a_fit_refines_the_shipped_decoder_unless_refine_is_false(refine, is_refined, monkeypatch):
+    monkeypatch.setattr("dgsr.search.evaluation.Fitted.refined_every", 500)
+    settings = {"generator": "auto", "max_evaluations": 2_000, "batch_size": 100, "gp_generations": 2}
+    model = quick(library="physics", refine=refine, **settings).fit(*data())
+    assert (model.history_[-1]["refinements"] > 0) == is_refined
+
+
 def test_a_generator_of_more_variables_serves_fewer_columns():
     X, y = data(n_features=1)
     model = quick(generator=tiny_generator(n_variables=3)).fit(X, y)
