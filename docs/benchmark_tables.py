@@ -47,15 +47,14 @@ are made from `{FOLDER}`, where each run is a line of compressed JSON, this page
 | `gp` | evolution alone |
 | `blind` | `generator` whose encoder returns its mean over other data sets |
 | `misled` | `generator` that reads another data set instead of the one that is fitted |
-| `features` | `generator` that writes the simple functions that fit best, and no sample of the network |
-| `unrefined` | `generator` with `refine=False` |
-| `guide-alone`, `samples-alone` | `unrefined` without the network's samples, and without its guide |
+| `features` | `generator` that writes the simple functions that fit best instead of samples |
+| `unrefined`, `guide-alone`, `samples-alone` | `generator` unrefined; that without samples; without guide |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
 | `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |
-| `sampled` | samples of the network alone: neither evolution nor refinement |
+| `sampled` | the network's samples alone |
 | `operon`, `gplearn` | the packages pyoperon and gplearn |
-| `operon-selected` | `operon` in the six columns that are most important to a random forest |
+| `operon-selected` | `operon` in six columns that a random forest selects |
 
 ## Summary
 

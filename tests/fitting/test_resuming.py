@@ -97,6 +97,7 @@ def test_a_fit_that_was_killed_ends_as_if_it_had_not_been(name, n_rounds, tmp_pa
     if settings.get("generator") == "tiny":
         settings.update(generator=tiny_generator(settings["library"]), max_length=12)
     whole = small(**settings).fit(X, y)
+    assert (whole.history_[-1]["refinements"] > 0) == settings.get("refine", False)
     path = tmp_path / "fit.checkpoint"
     killed = small(**settings, checkpoint=path, callback=kill_after(n_rounds))
     with pytest.raises(Killed):

@@ -262,7 +262,8 @@ class Islands(Search):
         entries = [entry for state in alike for entry in state["history"]]
         if entries:
             mean_reward = float(np.mean([entry["mean_reward"] for entry in entries]))
-            self.add_to_history(mean_reward, max(entry["best_reward"] for entry in entries))
+            n_refinements = sum(state["refinement"]["steps"] for state in states if state["refinement"])
+            self.add_to_history(mean_reward, max(entry["best_reward"] for entry in entries), n_refinements)
 
     def _of_all(self, states: list[State], name: str) -> list[Scored]:
         """Return the programs under a name in the state of every island."""

@@ -131,9 +131,10 @@ class SearchState:
     def record(self, nmse: np.ndarray) -> None:
         """Add an entry to the history, by the NMSE of new programs, of which there is at least one."""
         rewards = rewards_of(nmse)
-        self.add_to_history(float(rewards.mean()), float(rewards.max()))
+        n_refinements = self.conditioned.n_steps if self.conditioned else 0
+        self.add_to_history(float(rewards.mean()), float(rewards.max()), n_refinements)
 
-    def add_to_history(self, mean_reward: float, best_reward: float) -> None:
+    def add_to_history(self, mean_reward: float, best_reward: float, n_refinements: int) -> None:
         """Add an entry to the history, of the mean and best reward of new programs."""
         shown = self.nmse_shown(self.archive)
         if self.long.lowest <= self.config.tolerance:  # an exact fit that is too long for the archive
@@ -147,7 +148,7 @@ class SearchState:
                 "best_reward": best_reward,
                 "invalid": self.budget.n_invalid,
                 "restarts": self.restarts.n,
-                "refinements": self.conditioned.n_steps if self.conditioned else 0,
+                "refinements": n_refinements,
             }
         )
         if len(self.history) > _MOST_ENTRIES:
