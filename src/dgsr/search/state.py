@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ _MOST_ENTRIES = 20_000
 _SETS = ("queue", "generation", "evolved", "long")
 
 
-class SearchState:
+class SearchState(ABC):
     """What a search knows and has found; the parameters are those of `Search`."""
 
     def __init__(
@@ -80,8 +81,9 @@ class SearchState:
         self.n_prepared = 0  # number of completed steps of those before the rounds
         self._n_new = 0  # new programs, fitted from a second start; 0 in a round without survivors
 
+    @abstractmethod
     def _search_in_table(self, data: DataSet, symmetries: bool) -> Population:
-        raise NotImplementedError  # only a `Search` can search
+        """Return the front of a search in another table, which spends the budget of this one."""
 
     @property
     def generator(self) -> Generator | None:
