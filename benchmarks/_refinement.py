@@ -1,13 +1,13 @@
 """What refinement does to the decoder on equations that a search misses, and what the refined one finds.
 
-For each drawn set a search by evolution and the shipped generator, without refinement, goes through the
-equations until enough are missed: no formula of its front is below the bound of the drawn sets. The best ten
-programs before its last restart are the queue on which the pre-trained decoder is then trained, by a step to
-each of some divergences, by four such steps, and by thirty steps of Adam as in the paper. Recorded is by how
-many nats the log-likelihood of the equation changes, and the divergence from the pre-trained decoder.
+A search by evolution and the shipped generator, without refinement, is made for every equation of the drawn
+sets. The equation is missed if no formula of the front is below the bound of these sets. Of a missed one, the
+best ten programs before the last restart are the queue on which the pre-trained decoder is then trained: by a
+step to each of some divergences, by four such steps, and by thirty steps of Adam as in the paper. A record
+has the change of the equation's log-likelihood, and the divergence from the pre-trained decoder, in nats.
 
-Then two searches, one of them refined, go on with each equation, and count how many changes of the archive
-come from samples of the decoder after the first step of refinement.
+Then two new searches, one of them refined, count how many changes of the archive come from samples of the
+decoder after the first step of refinement.
 """
 
 from __future__ import annotations
@@ -124,18 +124,17 @@ class Refining:
     def _entries(self, refine: bool | str) -> list[int]:
         """Return how many changes of the archive samples made after the first step, and how many all made."""
         search, n_sampled, n_all = self._new_search(refine=refine, max_evaluations=10**9), 0, 0
-        most = N_STEPS * search.evaluation.refined_every
-        while search.stop_reason() is None and search.n_evaluations < most:
+        sample, samples = search.conditioned.sample, []
+        search.conditioned.sample = lambda *arguments: samples.append(sample(*arguments)) or samples[-1]
+        every = search.evaluation.refined_every
+        while search.stop_reason() is None and search.n_evaluations < N_STEPS * every:
             before = search.archive.nmse.copy()
             asked = search.ask()
-            is_counted = search.n_evaluations > search.evaluation.refined_every
-            n_new = len(asked) - len(
-                search.generation.best(int(search.config.survivors * len(asked))).programs
-            )
-            n_samples = n_new - int(search.proposals._random_share * n_new)
-            if is_counted and n_samples:
-                search.evaluate(asked[:n_samples][np.arange(n_samples)], n_samples)
+            is_counted = search.n_evaluations > every
+            if is_counted and samples:
+                search.evaluate(samples[-1], len(samples[-1]))
                 n_sampled += int((search.archive.nmse < before).sum())
+            samples.clear()
             search.tell(asked)
             n_all += is_counted * int((search.archive.nmse < before).sum())
         return [n_sampled, n_all]
