@@ -47,8 +47,8 @@ are made from `{FOLDER}`, where each run is a line of compressed JSON, this page
 | `gp` | evolution alone |
 | `blind` | `generator` whose encoder returns its mean over other data sets |
 | `misled` | `generator` that reads another data set instead of the one that is fitted |
-| `features` | `generator` that writes the simple functions that fit best instead of samples |
-| `unrefined`, `guide-alone`, `samples-alone` | `generator` unrefined; that without samples; without guide |
+| `features` | `generator` with the best simple functions instead of samples |
+| `unrefined`, `guide-alone`, `samples-alone` | `generator` unrefined, and also without samples or guide |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
 | `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |
