@@ -141,8 +141,8 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def tables(session: nox.Session) -> None:
-    """Go on with the tables of docs/tables.md, most of them for hours: `nox -s tables -- --hours 2`."""
-    install(session, "-e", ".")
+    """Go on with the tables of docs/tables.md, a night in all: `nox -s tables -- --hours 2 --n-jobs 2`."""
+    install(session, "-e", ".[peers]")
     session.run("dgsr", "bench", "--table", "all", "--out", "benchmarks/results/tables", *session.posargs)
 
 

@@ -36,7 +36,6 @@ from _refinement import runs as refinements
 from dgsr.benchmarking import read_records, wilson_interval
 from dgsr.benchmarking.controls import CONTROLS
 from dgsr.benchmarking.drawn import DrawnProblem, draw_problems
-from dgsr.benchmarking.published import table_of
 from dgsr.benchmarking.recording import nmse, record_all
 from dgsr.benchmarking.recovery import is_found
 from dgsr.constants.fitting import fit_constants
@@ -49,8 +48,8 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.problems.problem import Sample
 
-#: The sets, by the table that has their seed.
-SETS = {"koza-d2": "extended_d2", "koza": "drawn_koza", "physics": "drawn_physics", "laws": "drawn_laws"}
+#: The sets, with the seed that each is drawn from.
+SETS = {"koza-d2": 0xF4D3B3A7, "koza": 0xF4D3B3A7, "physics": 0xAA75311F, "laws": 0xAA75311F}
 METHODS = ("generator", *CONTROLS, "truth")
 NOISE = (0.0, 0.01)
 N_SAMPLES = (1, 10, 100, 1000)
@@ -167,8 +166,8 @@ def main() -> None:
         summary_of_refinement(record_all(list(refinements(generators)), key, 1, arguments.out, None))
         return
     records = []
-    for name, table in SETS.items():
-        problems = draw_problems(name, arguments.problems, table_of(table).draw_seed)
+    for name, seed in SETS.items():
+        problems = draw_problems(name, arguments.problems, seed)
         runs = [Sampling(*run) for run in itertools.product(problems, NOISE, arguments.method)]
         records += record_all(runs, KEY, 1, arguments.out, None)
     summary(records)

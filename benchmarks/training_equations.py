@@ -39,7 +39,6 @@ from network_alone import SETS
 from scipy.spatial import cKDTree
 
 from dgsr.benchmarking.drawn import draw_problems
-from dgsr.benchmarking.published import table_of
 from dgsr.data.population import Population
 from dgsr.expressions import Expression
 from dgsr.expressions.programs.constraints import Constraints
@@ -289,7 +288,7 @@ def count_drawn(arguments: argparse.Namespace) -> None:
     scaled = stream.constraints.grammar(stream.library).linear_scaling
     problem_of: dict[int, list[str]] = {}
     for name in arguments.sets:
-        for problem in draw_problems(name, N_DRAWN, table_of(SETS[name]).draw_seed):
+        for problem in draw_problems(name, N_DRAWN, SETS[name]):
             for value in skeletons_in_any_order(problem.truth, scaled):
                 problem_of.setdefault(value, []).append(problem.name)
     known = np.array(sorted(problem_of), dtype=np.uint64)

@@ -14,17 +14,7 @@ from dgsr.benchmarking.by_problem import comparisons, summary
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.pairs import mcnemar
-from dgsr.benchmarking.published import (
-    CONTROL_METHODS,
-    PAIRED_METHODS,
-    PEER_METHODS,
-    TABLES,
-    USUAL_METHODS,
-    Published,
-    Setting,
-    Table,
-    table_of,
-)
+from dgsr.benchmarking.published import NAMED_TESTS, TABLES, Published, Table, table_of
 from dgsr.benchmarking.record_files import write_records
 from dgsr.benchmarking.table_runs import cells, file_of, n_missing, run_table
 from dgsr.cli import app
@@ -81,8 +71,8 @@ SMALL = Table(
     max_time=3.0,
     budget=100,
     methods=("product", "other"),
-    settings=(Setting(), Setting(0.01, 40)),
-    published=(Published("DGSR", 85.36, "a paper", 0.69, 66_404),),
+    noise=(0.0, 0.01),
+    published=(Published("feynman_d2", "DGSR", 85.36, "a paper", 0.69, 66_404),),
 )
 
 
@@ -92,27 +82,38 @@ SMALL = Table(
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_table_names_sets_and_methods_that_exist(table):
     assert set(table.methods) <= set(METHODS)
-    if not table.name.startswith("ablations"):
-        others = {"peers": PEER_METHODS, "longer": PAIRED_METHODS, "controls": CONTROL_METHODS}
-        last = "longer" if table.name == "srbench_noise" else table.name.rpartition("_")[2]
-        assert table.methods == others.get(last, USUAL_METHODS)
     assert table.is_drawn or set(table.sets) <= set(list_sets())
-    assert table.n_runs == len(set(table.problems)) * len(table.methods) * table.seeds * len(table.settings)
-    assert {Setting(f.noise, f.rows) for f in table.published} <= set(table.settings)
+    assert table.n_runs == len(set(table.problems)) * len(table.methods) * table.seeds * len(table.noise)
+    assert len(table.problems) >= 60
     assert all("paper" in figure.source for figure in table.published)
+    of_parts = [figure for part in table.parts for figure in part.published]
+    assert sorted(of_parts) == sorted(table.published)
+
+
+def test_the_tables_take_a_night():
+    assert sum(table.core_hours for table in TABLES.values()) <= 8.0
+
+
+def test_the_named_tests_are_few_and_of_runs_that_are_made():
+    assert len(set(NAMED_TESTS)) == len(NAMED_TESTS) <= 10
+    for test in NAMED_TESTS:
+        table = TABLES[test.table]
+        assert test.noise in table.noise
+        assert {test.first, test.second} <= set(table.methods)
+        assert test.verdict == "found" or (test.verdict == "form" and table.is_drawn)
 
 
 @pytest.mark.parametrize("name", ["nguyen", "nguyen_c", "r", "livermore", "feynman_d2", "feynman_d5"])
 def test_the_published_recovery_is_the_mean_of_that_of_the_problems(name):
     of_problems = [problem.paper_recovery for problem in load_set(name)]
-    for figure in table_of(name).published[:2]:
+    for figure in [each for each in table_of("paper").published if each.set == name][:2]:
         rates = [recovery[figure.method] for recovery in of_problems]
         assert sum(rates) / len(rates) == pytest.approx(figure.recovery, abs=0.02)
 
 
 def test_an_unknown_table_is_named_with_those_close_to_it():
-    with pytest.raises(ValueError, match="table='nguyem' is unknown; choose from nguyen"):
-        table_of("nguyem")
+    with pytest.raises(ValueError, match="table='srbensh' is unknown; choose from srbench"):
+        table_of("srbensh")
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def test_a_table_goes_on_where_its_file_ends(tmp_path, monkeypatch):
     records = run_table(SMALL, tmp_path)
     assert Product.fits == SMALL.n_runs == len(records) == 7 * 2 * 2 * 2
     assert [record["seed"] for record in records] == [0] * 28 + [1] * 28
-    assert {(r["noise"], r["rows"]) for r in records} == {(0.0, 20), (0.01, 40)}
+    assert {(r["noise"], r["rows"]) for r in records} == {(0.0, 20), (0.01, 20)}
     assert all(record["parameters"] == {} and record["options"] == {"max_time": 3.0} for record in records)
     assert n_missing(SMALL, cells(SMALL, records)) == {}
     run_table(SMALL, tmp_path)
@@ -207,7 +208,7 @@ def test_the_average_of_the_paper_leaves_out_the_problem_that_nothing_found():
         for number, n in enumerate(counts)
         for record in runs(str(number), [n is not None], [n or 0], budget=2_000_000)
     ]
-    (figure, *_) = table_of("feynman_d2").published
+    (figure, *_) = table_of("paper").published
     result = summary("dgsr", records)
     assert int(result.evaluations_of_solved) == figure.evaluations == 66_404
     assert result.evaluations == pytest.approx((sum(filter(None, counts)) + 2_000_000) / 7)
@@ -421,7 +422,7 @@ def test_the_list_of_tables_has_their_hours():
 
 
 def test_the_command_runs_a_table_and_goes_on_with_it(monkeypatch, tmp_path):
-    monkeypatch.setitem(TABLES, "small", replace(SMALL, settings=(Setting(),)))
+    monkeypatch.setitem(TABLES, "small", replace(SMALL, noise=(0.0,)))
     result = bench("--table", "small", "--out", str(tmp_path), "--hours", "1")
     assert result.exit_code == 0, result.stderr
     assert "Feynman-1 product seed 0: recovered, 10 evaluations" in result.stderr
@@ -438,11 +439,11 @@ def test_the_command_runs_a_table_and_goes_on_with_it(monkeypatch, tmp_path):
     ("arguments", "message"),
     [
         ([], "SET is missing; give a problem set, --table NAME"),
-        (["nguyen", "--table", "r"], "SET is not for tables"),
-        (["--table", "r", "--seeds", "3"], "--seeds is not for tables"),
+        (["nguyen", "--table", "laws"], "SET is not for tables"),
+        (["--table", "laws", "--seeds", "3"], "--seeds is not for tables"),
         (["--table", "rr"], "table='rr' is unknown"),
         (["nguyen", "--hours", "1"], "--hours is for tables"),
-        (["--table", "r", "--method", "features"], "methods=['features'] are not in the table r; choose"),
+        (["--table", "laws", "--method", "gp"], "methods=['gp'] are not in the table laws; choose"),
     ],
 )
 def test_what_a_table_has_of_its_own_is_refused(arguments, message):

@@ -9,7 +9,7 @@ over problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -43,6 +43,7 @@ class Summary(NamedTuple):
     evaluations_of_solved: float | None
     accuracy: float  # %, the mean over problems of the share of the seeds with R2 > 0.999 on test rows
     complexity: float | None  # median over all runs of the complexity C(f) of the formula
+    form: float | None  # %, the mean over problems of the share with the form of the law; None if unknown
 
 
 class Comparison(NamedTuple):
@@ -62,6 +63,11 @@ def is_accurate(record: Record) -> bool:
     return error is not None and error < 1e-3
 
 
+def has_form(record: Record) -> bool:
+    """Return whether the formula of a run is the law but for the values of its constants."""
+    return bool(record["form"])
+
+
 def summary(method: str, records: Iterable[Record]) -> Summary:
     """Return the summary of at least one run of one method."""
     problems = _by_problem(records)
@@ -69,6 +75,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
     shares = [fmean(map(is_success, of_one)) for of_one in problems.values()]
     low, high = wilson_interval(sum(shares), len(shares))
     sizes = [run["complexity"] for run in runs if "complexity" in run]
+    knows_form = all("form" in run for run in runs)
     until = [
         fmean(run["evaluations"] if is_success(run) else run["budget"] for run in of_one)
         for of_one in problems.values()
@@ -89,14 +96,19 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
         evaluations_of_solved=of_solved if is_bounded else None,
         accuracy=100.0 * fmean(fmean(map(is_accurate, of_one)) for of_one in problems.values()),
         complexity=median(sizes) if sizes else None,
+        form=100.0 * fmean(fmean(map(has_form, of_one)) for of_one in problems.values())
+        if knows_form
+        else None,
     )
 
 
-def comparisons(runs: Mapping[str, Sequence[Record]]) -> list[Comparison]:
+def comparisons(
+    runs: Mapping[str, Sequence[Record]], is_solved: Callable[[Record], bool] = is_success
+) -> list[Comparison]:
     """Return the comparison of every two methods, whose runs are given, on the same problems and seeds."""
     found = []
     for first, second in combinations(runs, 2):
-        ours, theirs = ({(r["problem"], r["seed"]): is_success(r) for r in runs[m]} for m in (first, second))
+        ours, theirs = ({(r["problem"], r["seed"]): is_solved(r) for r in runs[m]} for m in (first, second))
         lead: dict[str, int] = {}
         for problem, seed in ours.keys() & theirs.keys():
             difference = ours[problem, seed] - theirs[problem, seed]

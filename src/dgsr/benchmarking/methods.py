@@ -41,8 +41,8 @@ _GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: controls of ``generator`` are ``untrained``, the paper's network with random weights, which has no guide
 #: and is refined, and those of `dgsr.benchmarking.controls`. ``pqt``, ``vpg`` and ``risk-seeking`` are
 #: ``generator`` with a decoder refined by these objectives. Methods that end in ``-alone`` have no evolution,
-#: and ``sampled`` has neither evolution nor refinement. The peers ``operon``, ``operon-selected``
-#: and ``gplearn`` of `dgsr.benchmarking.peers` need `PACKAGES`.
+#: and ``sampled`` has neither evolution nor refinement. The peers ``operon`` and
+#: ``operon-selected`` of `dgsr.benchmarking.peers` need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "generator": partial(_dgsr_regressor, **_GENERATOR),
@@ -65,11 +65,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "exact": partial(_dgsr_regressor, generator=None),
     "operon": _peer("OperonRegressor"),
     "operon-selected": _peer("OperonSelectedRegressor"),
-    "gplearn": _peer("GplearnRegressor"),
 }
 
 #: The package of each peer, under the name by which pip installs it.
-PACKAGES = {"operon": "pyoperon", "operon-selected": "pyoperon", "gplearn": "gplearn"}
+PACKAGES = {"operon": "pyoperon", "operon-selected": "pyoperon"}
 
 
 def check_methods(methods: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
-"""Regressors of other packages: the methods ``operon``, ``operon-selected`` and ``gplearn``.
+"""Regressors of pyoperon: the methods ``operon`` and ``operon-selected``.
 
-The packages are not dependencies: a fit imports the one that it needs. Formulas are read with the library
-``physics`` for all problems, since it has constants and every operator of the peers.
+The package is no dependency: a fit imports it. Formulas are read with the library ``physics`` for all
+problems, since it has constants and every operator of the peers.
 """
 
 from __future__ import annotations
@@ -21,17 +21,9 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import get_library
 from dgsr.pareto.candidate import Candidate
 
-# Formulas of the functions of gplearn, whose roots and logarithms take the absolute value.
-_GPLEARN_FORMS = {
-    "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "div": "({} / {})", "neg": "(-{})",
-    "inv": "(1 / {})", "abs": "abs({})", "sqrt": "sqrt(abs({}))", "log": "log(abs({}))", "sin": "sin({})",
-    "cos": "cos({})",
-}  # fmt: skip
 # Number of columns that ``operon-selected`` selects: the most on which a law of the drawn sets ``wide-12``,
 # ``wide-30`` and ``wide-100`` depends, so that all can be among them.
 _N_SELECTED = 6
-# Values of protected functions of gplearn where their last operand is within 0.001 of 0.
-_PROTECTED = {"div": "1", "inv": "0", "log": "0"}
 
 
 def imported(module: str) -> Any:
@@ -166,92 +158,6 @@ def decimals_of(values: Sequence[float]) -> int:
     """Return how many decimals identify numbers in single precision (9 digits), of at most 49 digits."""
     powers = [math.floor(math.log10(abs(value))) for value in values if value != 0.0 and math.isfinite(value)]
     return max(0, min(9 - min(powers, default=0), 48 - max([0, *powers])))
-
-
-class GplearnRegressor(_Peer):
-    """Genetic programming of gplearn on one thread.
-
-    Notes
-    -----
-    The parameters are gplearn's defaults, as in SRBench before tuning. It lacks ``exp``, ``square``,
-    ``cube``, ``pow``, ``tanh``, ``arcsin`` and ``arccos``. It does not fit constants but draws them between
-    -1 and 1, and has none in a library without constants. Where the last operand of a quotient, an inverse or
-    a logarithm is within 0.001 of 0, the value is 1, 0 or 0; `expression_` has that value only if all rows of
-    the fit have it. gplearn limits neither seconds nor nodes. So generations are made one by one while there
-    is time for one as long as the last, and the result is the formula of at most `max_length` nodes with the
-    smallest error of all generations. The front is this formula only.
-    """
-
-    names: ClassVar[dict[str, str]] = {name: name for name in _GPLEARN_FORMS}
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> GplearnRegressor:
-        """Search for a formula of `y`, shape (n_samples,), in the columns of `X`."""
-        size = min(1_000, self.max_evaluations)
-        model = imported("gplearn.genetic").SymbolicRegressor(
-            population_size=size,
-            function_set=self._functions(),
-            const_range=(-1.0, 1.0) if get_library(self.library, 1).has_constants else None,
-            warm_start=True,
-            low_memory=True,
-            random_state=self.random_state,
-        )
-        end = math.inf if self.max_time is None else time.perf_counter() + self.max_time
-        best: list[Any] = []
-        self.n_evaluations_, self.stop_reason_ = 0, ""
-        while not self.stop_reason_:
-            start = time.perf_counter()
-            model.set_params(generations=self.n_evaluations_ // size + 1)
-            with np.errstate(all="ignore"):
-                model.fit(X, y)
-            self.n_evaluations_ += size
-            best += [each for each in model._programs[-1] if each.length_ <= self.max_length]
-            finite = [each for each in best if math.isfinite(each.raw_fitness_)]
-            best = sorted(finite, key=lambda program: program.raw_fitness_)[:1]
-            now = time.perf_counter()
-            if best and best[0].raw_fitness_ == 0.0:
-                self.stop_reason_ = "exact fit"
-            elif self.n_evaluations_ + size > self.max_evaluations:
-                self.stop_reason_ = "max_evaluations"
-            elif now + (now - start) > end:
-                self.stop_reason_ = "max_time"
-        if not best:
-            raise ValueError(
-                f"No formula of gplearn has at most max_length={self.max_length} nodes and a finite error; "
-                "raise max_length or max_evaluations."
-            )
-        self._program = best[0]
-        with np.errstate(all="ignore"):
-            text = gplearn_text(self._program.program, np.asarray(X))
-        self.expression_ = _read(text, X.shape[1])
-        loss = np.mean((y - self.predict(X)) ** 2) / np.var(y)
-        self.pareto_front_ = [Candidate(self.expression_.complexity, float(loss), self.expression_)]
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the predictions of gplearn, shape (n_samples,)."""
-        with np.errstate(all="ignore"):
-            return self._program.execute(np.asarray(X)).astype(np.float64)
-
-
-def gplearn_text(program: Sequence[Any], X: np.ndarray) -> str:
-    """Return the formula of a program of gplearn, whose own text rounds constants to three decimals.
-
-    The program is in prefix order: functions, which have `name` and `arity`, columns as integers, and
-    constants. A function that has its protected value in all rows of the fit, `X` (n_samples, n_features), is
-    written as that value.
-    """
-    stack: list[tuple[str, np.ndarray]] = []
-    for node in reversed(program):
-        if hasattr(node, "arity"):
-            texts, values = zip(*(stack.pop() for _ in range(node.arity)))
-            is_protected = node.name in _PROTECTED and np.all(np.abs(values[-1]) <= 0.001)
-            text = _PROTECTED[node.name] if is_protected else _GPLEARN_FORMS[node.name].format(*texts)
-            stack.append((text, node(*values)))
-        elif isinstance(node, int):
-            stack.append((f"x{node + 1}", X[:, node]))
-        else:
-            stack.append((f"({float(node)!r})", np.full(len(X), node)))
-    return stack.pop()[0]
 
 
 def _read(text: str, n_columns: int) -> Expression:

@@ -11,11 +11,11 @@ from typing import Any
 
 from dgsr.benchmarking.drawn import PREFIX, draw_problems
 from dgsr.benchmarking.drawn_runner import run_drawn
-from dgsr.benchmarking.published import Setting, Table
+from dgsr.benchmarking.published import Table
 from dgsr.benchmarking.runner import run_set
 
-#: The runs of a table by setting and method, then by problem and seed.
-Cells = dict[tuple[Setting, str], dict[tuple[str, int], Mapping[str, Any]]]
+#: The runs of a table by noise and method, then by problem and seed.
+Cells = dict[tuple[float, str], dict[tuple[str, int], Mapping[str, Any]]]
 
 
 def file_of(table: Table, folder: str | os.PathLike) -> Path:
@@ -49,35 +49,35 @@ def run_table(
         "any_commit": any_commit,
     }
     records = []
-    for seed, setting in product(range(table.seeds), table.settings):
+    for seed, noise in product(range(table.seeds), table.noise):
         for name in table.sets:
             if until is not None and time.monotonic() >= until:
                 break
             if table.is_drawn:
                 problems = draw_problems(name.removeprefix(PREFIX), table.n_problems, table.draw_seed)
-                shared |= {"noise": setting.noise, "max_time": table.max_time}
-                records += run_drawn(problems, seeds=[seed], **shared)
+                records += run_drawn(problems, seeds=[seed], noise=noise, max_time=table.max_time, **shared)
             else:
                 options = {method: {"max_time": table.max_time} for method in table.methods}
-                records += run_set(name, seeds=[seed], options=options, **setting._asdict(), **shared)
+                records += run_set(name, seeds=[seed], options=options, noise=noise, **shared)
     return records
 
 
 def cells(table: Table, records: Iterable[Mapping[str, Any]]) -> Cells:
     """Return the runs of a table among records, without failed ones and runs of anything else."""
-    found: Cells = {cell: {} for cell in product(table.settings, table.methods)}
+    found: Cells = {cell: {} for cell in product(table.noise, table.methods)}
     problems = set(table.problems)
     for record in records:
-        setting = Setting(record["noise"], record.get("sampled_rows"))
+        cell = record["noise"], record["method"]
         max_time = record.get("max_time", record.get("options", {}).get("max_time"))
         limits = record["budget"] == table.budget and max_time == table.max_time
         is_asked = record["problem"] in problems and record["seed"] < table.seeds
-        if (setting, record["method"]) in found and limits and is_asked and "error" not in record:
-            found[setting, record["method"]][record["problem"], record["seed"]] = record
+        is_asked &= record.get("sampled_rows") is None
+        if cell in found and limits and is_asked and "error" not in record:
+            found[cell][record["problem"], record["seed"]] = record
     return found
 
 
-def n_missing(table: Table, found: Cells) -> dict[tuple[Setting, str], int]:
+def n_missing(table: Table, found: Cells) -> dict[tuple[float, str], int]:
     """Return how many runs are missing in each incomplete cell."""
     n_runs = len(table.problems) * table.seeds
     return {cell: n_runs - len(runs) for cell, runs in found.items() if len(runs) < n_runs}

@@ -46,8 +46,8 @@ def bench(
         typer.Option(
             help="dgsr, generator, exact, gp, misled, blind, features, guide-alone, samples-alone, "
             "unrefined, untrained, pqt, vpg, risk-seeking, sampled, pqt-alone, vpg-alone, "
-            "risk-seeking-alone, untrained-alone, and the peers operon and operon-selected (of pyoperon) "
-            "and gplearn; may be repeated. With --table some of its methods."
+            "risk-seeking-alone, untrained-alone, and the peers operon and operon-selected (of pyoperon); "
+            "may be repeated. With --table some of its methods."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
@@ -81,7 +81,7 @@ def bench(
     ] = False,
     table: Annotated[
         list[str] | None,
-        typer.Option(help="Run a table of the paper or of the field; may be repeated, and all is every one."),
+        typer.Option(help="Run a table of the registry; may be repeated, and all is every one."),
     ] = None,
     hours: Annotated[
         float | None, typer.Option(min=0.0, help="With --table: begin no run after so many hours.")
@@ -90,7 +90,7 @@ def bench(
         bool, typer.Option("--tables", help="List the tables and the hours that they may take on a core.")
     ] = False,
 ) -> None:
-    """Measure how often a method recovers the formulas of a problem set, or of a published table."""
+    """Measure how often a method recovers the formulas of a problem set, or of a table."""
     if tables or table or problem_set is None:
         own: dict[str, Any] = {"SET": problem_set, "--problem": problem, "--problems": problems}
         own |= {"--draw-seed": draw_seed, "--budget": budget, "--max-time": max_time}

@@ -1,4 +1,4 @@
-"""`dgsr bench --table` and `--tables`: the tables of the paper and of the field."""
+"""`dgsr bench --table` and `--tables`: the tables of the registry."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def _print_summary(table: Any, records: list[dict[str, Any]]) -> None:
     print_line(f"{table.name}: {table.n_runs - n_left:,} of {table.n_runs:,} runs")
     print_table(
         [
-            {**setting._asdict(), "method": method, **summary(method, runs.values())._asdict()}
-            for (setting, method), runs in found.items()
+            {"noise": noise, "method": method, **summary(method, runs.values())._asdict()}
+            for (noise, method), runs in found.items()
             if runs
         ]
     )
