@@ -10,6 +10,9 @@ The kinds are
   compiles is in "processor" alone;
 - ``small``: fits of 2,000 equations on small tables, as in a grid search or a cross-validation. This is
   little more than what surrounds the search: look-ups before it, and finishing the formulas after it;
+- ``typical``: twenty fits with the defaults, of 10 to 1,000,000 rows and 1 to 100 columns, each in a process
+  that compiled by another fit before: the seconds, and the largest memory of the process in GB. Beside them
+  those of pyoperon with its defaults and one thread, where it can do the same;
 - ``searches``: searches of 200,000 equations on a table that no short formula fits exactly, in both libraries
   and for each number of `--columns`, without what surrounds them.
 
@@ -107,6 +110,55 @@ for name, (rows, targets) in tables.items():
 print(json.dumps({name: of_turns[1:] for name, of_turns in seconds.items()}))
 """
 
+TYPICAL = """
+import json, resource, sys, time, warnings
+import numpy as np
+
+warnings.simplefilter("ignore")
+package, rows, columns, noise, given = sys.argv[1], *map(int, sys.argv[2:4]), float(sys.argv[4]), sys.argv[5]
+random = np.random.default_rng(0)
+X = random.uniform(1.0, 3.0, (rows, columns))
+a, b, c = X[:, 0], X[:, columns // 2], X[:, -1]
+y = 1.7 * a**2 * np.exp(-0.8 * b) + c
+groups = random.integers(0, 10, rows)
+if given == "groups":
+    y = y * (1.0 + groups)
+y = y + noise * y.std() * random.normal(size=rows)
+if given == "outliers":
+    y[::20] += 5.0 * y.std()
+fitting = {}
+if package == "dgsr":
+    from dgsr import DGSRRegressor
+    settings, small = {"random_state": 0}, {"max_evaluations": 2_000}
+    settings |= {"units": {f"x{i + 1}": "m" for i in range(columns)}} if given == "units" else {}
+    settings |= {"n_jobs": 2} if given == "two cores" else {}
+    settings |= {"max_time": 10.0} if given == "10 s" else {}
+    settings |= {"library": "koza"} if given == "koza" else {}
+    fitting = {"groups": groups} if given == "groups" else {}
+    fitting |= {"sample_weight": 1.0 + c} if given == "weights" else {}
+    make = DGSRRegressor
+else:
+    from pyoperon.sklearn import SymbolicRegressor as make
+    settings, small = {"random_state": 0, "n_threads": 1}, {"max_evaluations": 2_000}
+    settings |= {"max_time": 10} if given == "10 s" else {}
+warm = {name: values[:200] for name, values in fitting.items()}
+make(**settings | small).fit(X[:200], y[:200], **warm)
+start = time.perf_counter()
+make(**settings).fit(X, y, **fitting)
+seconds = time.perf_counter() - start
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+print(json.dumps({"seconds": [seconds], "memory in GB": [memory]}))
+"""
+
+#: Rows, columns, noise, and what else is given, of typical fits.
+TYPICAL_FITS = (
+    (10, 1, 0.05, ""), (30, 1, 0.05, ""), (100, 2, 0.0, ""), (100, 2, 0.02, ""), (100, 2, 0.02, "koza"),
+    (300, 4, 0.02, ""), (300, 4, 0.02, "two cores"), (300, 4, 0.02, "10 s"), (300, 4, 0.02, "units"),
+    (300, 4, 0.02, "groups"), (300, 4, 0.02, "weights"), (300, 4, 0.02, "outliers"), (1_000, 10, 0.0, ""),
+    (1_000, 10, 0.02, ""), (1_000, 30, 0.02, ""), (1_000, 100, 0.02, ""), (10_000, 5, 0.02, ""),
+    (100_000, 5, 0.02, ""), (1_000_000, 5, 0.0, ""), (1_000_000, 5, 0.02, ""),
+)  # fmt: skip
+
 SEARCH = """
 import json, sys
 import numpy as np
@@ -153,6 +205,13 @@ def small_fits(of_state: Run, columns: list[int]) -> Iterator[tuple[str, Seconds
     yield "", of_state(SMALL)
 
 
+def typical(of_state: Run, columns: list[int]) -> Iterator[tuple[str, Seconds]]:
+    for rows, n_columns, noise, given in TYPICAL_FITS:
+        name = ", ".join([f"{rows:,} x {n_columns}", f"noise {noise:g}", *filter(None, [given])])
+        for package in ("dgsr", *(["pyoperon"] if given in ("", "10 s") else [])):
+            yield f"{name}, {package}", of_state(TYPICAL, package, *map(str, (rows, n_columns, noise)), given)
+
+
 def searches(of_state: Run, columns: list[int]) -> Iterator[tuple[str, Seconds]]:
     for library in LIBRARIES:
         for n_columns in columns:
@@ -160,7 +219,12 @@ def searches(of_state: Run, columns: list[int]) -> Iterator[tuple[str, Seconds]]
 
 
 #: The runs of each kind, and how many turns of all states it has by default.
-KINDS = {"start-up": (start_ups, 1), "small": (small_fits, 4), "searches": (searches, 10)}
+KINDS = {
+    "start-up": (start_ups, 1),
+    "small": (small_fits, 4),
+    "typical": (typical, 1),
+    "searches": (searches, 10),
+}
 
 
 def main() -> None:
@@ -184,10 +248,10 @@ def main() -> None:
                     seconds.setdefault(": ".join(filter(None, (name, part))), []).extend(values)
     for name in found[0]:
         runs = [seconds[name] for seconds in found]
-        medians = "".join(f"{statistics.median(own):>10.3f} s" for own in runs)
+        medians = "".join(f"{statistics.median(own):>10.3f}" for own in runs)
         ratios = [last / first for first, last in zip(runs[0], runs[-1], strict=True) if first > 0.0]
         ratio = f"{statistics.median(ratios):>8.2f} of the first" if len(runs) > 1 and ratios else ""
-        print(f"{name:<34}{medians}{ratio}")
+        print(f"{name:<44}{medians}{ratio}")
     if arguments.out is not None:
         rows = [{"name": name, "seconds": [seconds[name] for seconds in found]} for name in found[0]]
         states = [sources.resolve().parent.name for sources in arguments.sources]

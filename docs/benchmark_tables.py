@@ -1,75 +1,81 @@
-"""Write docs/tables.md from the files of the tables: `python docs/benchmark_tables.py`."""
+"""Write docs/tables.md, and a page for each table, from the runs: `python docs/benchmark_tables.py`."""
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from full_tables import FOLDER, PAIRS, ROOT, differing, markdown, runs_of
+from table_pages import FOLDER, ROOT, markdown, part_of, runs_of, table_page
 
-from dgsr.benchmarking import by_problem
-from dgsr.benchmarking.published import TABLES, Setting, Table
+from dgsr.benchmarking import by_problem, wilson_interval
+from dgsr.benchmarking.by_problem import Record
+from dgsr.benchmarking.published import NAMED_TESTS, TABLES, NamedTest, Table
 from dgsr.benchmarking.recording import commit_of
 from dgsr.benchmarking.table_runs import Cells
+from dgsr.benchmarking.tables import is_success
 
 PAGE = ROOT / "docs" / "tables.md"
-# The p-value below which a difference is called significant, as usual.
-_SIGNIFICANT = 0.05
+#: Where the pages of single tables are.
+PAGES = ROOT / "docs" / "tables"
 
-INTRODUCTION = f"""# Tables by one command
+_INTRODUCTION = """# What is found, and by what
 
-`dgsr bench --table NAME` makes a table of the paper or of the field: the problems of a set, several methods,
-several seeds. This page is the summary of the tables. [All tables](all_tables.md) have seconds, equations,
-pairs of methods, problems, provenance and commands; they are a page of the site, which is built with it. Both
-are made from `{FOLDER}`, where each run is a line of compressed JSON, this page by
+`nox -s tables` makes these figures in at most a night of one core, in parts if need be, from one commit
+and the weights that ship. The problems, methods, seconds and tests were stated [in the
+registry](../src/dgsr/benchmarking/published.py) before the run. Each table has a page with seconds,
+equations, pairs of methods and the command that goes on with it. All pages are made from
+`benchmarks/results/tables`, one compressed line of JSON for each run, by
 `python docs/benchmark_tables.py`.
-
-- A problem is *found* by a method if more than half of the seeds find its law. *Recovery* is the mean over
-  problems of the share of the seeds that find it, in percent. Its 95% interval is Wilson's with the problem
-  as the unit, since five seeds of seven problems are seven observations.
-- Noise is on the rows to fit alone.
-
-| tables | problems |
-| --- | --- |
-| `feynman_*`, `nguyen*`, `r`, `livermore`, `synthetic_d12` | the paper's, [in part tuned on](benchmarks.md) |
-| `strogatz`, `srbench*` | the laws of SRBench, 119 of Feynman's lectures and 14 systems of Strogatz |
-| `laws*` | 60 laws of [textbooks](benchmarks.md#laws-of-textbooks), which are in no benchmark |
-| `drawn_*`, `extended_*` | what the network learned from, [drawn afresh](benchmarks.md#drawn-sets) |
-| `ablations_*` | those of `feynman_*`, for methods of which parts are left out |
 
 | method | what it is |
 | --- | --- |
 | `dgsr` | the whole search |
-| `exact` | the same without a network |
-| `generator` | network and evolution; exact search, laws of two terms and symmetries are off |
+| `exact` | the same without the network |
+| `generator` | network and evolution, without exact search and the finders |
 | `gp` | evolution alone |
-| `blind` | `generator` whose encoder returns its mean over other data sets |
-| `misled` | `generator` that reads another data set instead of the one that is fitted |
-| `features` | `generator` with the best simple functions instead of samples |
-| `unrefined`, `guide-alone`, `samples-alone` | `generator` unrefined, and also without samples or guide |
-| `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
-| `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
-| `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |
-| `sampled` | the network's samples alone |
-| `operon`, `gplearn` | the packages pyoperon and gplearn |
-| `operon-selected` | `operon` in six columns that a random forest selects |
+| `operon`, `operon-selected` | pyoperon, and pyoperon in six columns that a random forest selects |
 
-## Summary
+HROCH and rils-rols were to be among the peers. HROCH 1.4.12 does not run with the scikit-learn of the
+constraints, and rils-rols must be compiled.
 
-Recovery in percent with its interval; a row has the last setting of a table that has several. *Only* counts
-the problems that more seeds of the first method of a pair solve than of the second, and the other way round,
-with p of McNemar's exact test of the two numbers.
+## The laws that are found
+
+The figures are percent of the problems, with Wilson's 95% intervals, of one run each on one core. A law
+is *found* if the chosen formula is the law with its constants, and *form* asks the same but for the
+values of the constants, which noise hides. A set with several seeds counts the mean share.
 
 """
-_WORTH = "\n## What the network is worth\n\n"
-# The methods that have a column each: those of the two pairs, and a control.
-_COLUMNS = ("dgsr", "exact", "generator", "gp", "blind")
+_PAPER = """
+## The sets of the paper
+
+Percent of the runs that recover the equation, three seeds of at most 8 s here, and as published: the
+paper allows 2,000,000 equations and no seconds. The network of `generator` is larger than the paper's and
+was trained on other equations, and `dgsr` looks up what exact search finds, so the last columns compare
+results and not methods.
+
+"""
+_TESTS = """
+## Tests named before the run
+
+Does the first method find more? *Only* counts the problems that more seeds of that method solve; p is
+McNemar's exact test, once alone and once with Holm's correction for the number of tests.
+
+"""
+_FAILURES = """
+## Where `dgsr` fails
+
+A law can be on the front and not be chosen, or not be found at all. A front is not recorded for named
+sets.
+
+"""
+_METHODS = ("dgsr", "exact", "generator", "gp", "operon")
+# A set of more unfound laws than this has their number alone; its page has their names.
+_MOST_NAMES = 16
 
 
 def page(folder: Path = ROOT / FOLDER) -> str:
-    """Return the page.
+    """Return the summary.
 
     Parameters
     ----------
@@ -78,82 +84,156 @@ def page(folder: Path = ROOT / FOLDER) -> str:
     """
     runs = runs_of(folder)
     if not runs:
-        return f"{INTRODUCTION}No table has a file yet.\n"
+        return f"{_INTRODUCTION}No table has a file yet.\n"
     tables = [table for table in TABLES.values() if table.name in runs]
-    rows = [
-        _row(table, runs[table.name]) for table in tables if _has_pairs(table.settings[-1], runs[table.name])
-    ]
-    only = (f"only `{a}`, only `{b}` (p)" for a, b in PAIRS)
-    rows.insert(0, ("table", "problems", *(f"`{method}`" for method in _COLUMNS), *only))
-    others = [(table.name, _others(table, runs[table.name])) for table in tables]
-    others = [("table", "other methods"), *((name, text) for name, text in others if text)]
-    parts = [INTRODUCTION, markdown(rows), "\n", markdown(others), f"\n{_commits(runs)}\n"]
-    return "".join([*parts, _WORTH, _worth(tables, runs)])
+    heads = "problems", "noise", "verdict", "s", *(f"`{method}`" for method in _METHODS)
+    rows = [row for table in tables for row in _rows(table, runs[table.name])]
+    parts = [_INTRODUCTION, markdown([heads, *rows]), f"\n{_commits(runs)}\n"]
+    if "paper" in runs:
+        parts += [_PAPER, markdown(_paper_rows(TABLES["paper"], runs["paper"]))]
+    if tests := _tests(runs):
+        parts += [_TESTS, markdown(tests)]
+    return "".join([*parts, _FAILURES, *(_failures(table, runs[table.name]) for table in tables)])
+
+
+def _rows(table: Table, runs: Cells) -> list[tuple[str, ...]]:
+    """Return a row for each level of noise and verdict."""
+    found = []
+    for noise in table.noise:
+        summaries = {
+            method: by_problem.summary(method, runs[noise, method].values())
+            for method in _METHODS
+            if runs.get((noise, method))
+        }
+        if "dgsr" not in summaries:
+            continue
+        knows_form = table.is_drawn and noise > 0.0
+        for verdict in ("found", "form") if knows_form else ("found",):
+            cells = [_share(summaries[m], verdict) if m in summaries else "" for m in _METHODS]
+            name = f"{summaries['dgsr'].n_problems} [{table.title}](tables/{table.name}.md)"
+            found.append((name, f"{noise:g}", verdict, f"{summaries['dgsr'].seconds:.1f}", *cells))
+    return found
+
+
+def _share(summary: by_problem.Summary, verdict: str) -> str:
+    if verdict == "found":
+        return f"{summary.recovery:.0f} ({summary.low:.0f}\N{EN DASH}{summary.high:.0f})"
+    assert summary.form is not None
+    n = summary.n_problems
+    low, high = wilson_interval(n * summary.form / 100.0, n)
+    return f"{summary.form:.0f} ({100 * low:.0f}\N{EN DASH}{100 * high:.0f})"
 
 
 def _commits(runs: Mapping[str, Cells]) -> str:
-    """Return how many tables are of which commit."""
-    own = [
-        ", ".join(sorted({commit_of(record)[:7] for cell in cells.values() for record in cell.values()}))
-        for cells in runs.values()
-    ]
-    counts = ", ".join(f"{commit} ({n} tables)" for commit, n in Counter(own).most_common())
-    return f"The tables are of the commits {counts}."
-
-
-def _row(table: Table, runs: Cells) -> tuple[str, ...]:
-    """Return what the usual methods find, and the network alone, in the last setting of a table."""
-    setting = table.settings[-1]
-    pairs = [_compared(pair, setting, runs) for pair in PAIRS]
+    """Return of which commits how many runs are."""
+    records = [record for cells in runs.values() for cell in cells.values() for record in cell.values()]
+    counts = Counter(commit_of(record)[:8] for record in records)
+    n_all = sum(table.n_runs for table in TABLES.values())
+    hours = sum(record["seconds"] for record in records) / 3600.0
+    of_commits = ", ".join(f"{n:,} of {commit}" for commit, n in counts.most_common())
     return (
-        ", ".join([table.name, *differing(table, setting)]),
-        f"{len(table.problems)}",
-        *(_recovery(method, setting, runs) if runs.get((setting, method)) else "" for method in _COLUMNS),
-        *(f"{pair.only_first}, {pair.only_second} ({pair.p:.2g})" for pair in pairs),
+        f"{len(records):,} of {n_all:,} runs are made: {of_commits}. Their fits took {hours:.1f} core-hours."
     )
 
 
-def _others(table: Table, runs: Cells) -> str:
-    """Return the recoveries of the methods that have no column, or of all if the table has no row."""
-    setting = table.settings[-1]
-    shown = _COLUMNS if _has_pairs(setting, runs) else ()
-    own = [method for method in table.methods if method not in shown and runs[setting, method]]
-    return ", ".join(f"`{method}` {_recovery(method, setting, runs)}" for method in own)
+def _paper_rows(table: Table, runs: Cells) -> list[tuple[str, ...]]:
+    """Return the recovery of each set beside the published one, the head first."""
+    rows = [("set", "problems", *(f"`{m}`" for m in table.methods), "DGSR, published", "NGGP, published")]
+    for part in table.parts:
+        own = part_of(part, runs)
+        published = {figure.method: f"{figure.recovery:.1f}" for figure in part.published}
+        shares = [
+            f"{by_problem.summary(m, own[0.0, m].values()).recovery:.1f}" if own[0.0, m] else ""
+            for m in table.methods
+        ]
+        names = published.get("DGSR", ""), published.get("NGGP", "")
+        rows.append((part.sets[0], f"{len(part.problems)}", *shares, *names))
+    return rows
 
 
-def _worth(tables: Sequence[Table], runs: Mapping[str, Cells]) -> str:
-    """Return in which tables and settings the network makes a significant difference."""
-    ran = [(t, s, runs[t.name]) for t in tables for s in t.settings if _has_pairs(s, runs[t.name])]
-    text = (
-        "The methods of each of two pairs differ by the network alone: `generator` and `gp`, and `dgsr` and "
-        "`exact`, beside whose look-ups less is left to find."
-    )
-    for first, second in PAIRS:
-        compared = [(table, setting, _compared((first, second), setting, own)) for table, setting, own in ran]
-        significant = [each for each in compared if each[2].p < _SIGNIFICANT]
-        more = [table.name for table, _, pair in significant if pair.only_first > pair.only_second]
-        n_noisy = sum(setting.noise > 0.0 for _, setting, _ in significant)
-        text += (
-            f" `{first}` solves significantly more problems than `{second}` (p below {_SIGNIFICANT:g}) in "
-            f"{len(more)} of the {len(compared)} settings of all tables ({', '.join(more) or 'none'}), and "
-            f"fewer in {len(significant) - len(more)}; {n_noisy} of these settings have noise."
+def _tests(runs: Mapping[str, Cells]) -> list[tuple[str, ...]]:
+    """Return the named tests whose runs are complete, the head first; nothing without any."""
+    found = [(test, _compared(test, runs[test.table])) for test in NAMED_TESTS if test.table in runs]
+    made = [(test, pair) for test, pair in found if pair is not None]
+    rows = [("problems", "noise", "verdict", "first", "second", "only first", "only second", "p", "Holm")]
+    corrected = holm([pair.p for _, pair in made], len(NAMED_TESTS))
+    for (test, pair), p in zip(made, corrected, strict=True):
+        names = (
+            TABLES[test.table].title,
+            f"{test.noise:g}",
+            test.verdict,
+            f"`{test.first}`",
+            f"`{test.second}`",
         )
-    return textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False) + "\n"
+        rows.append((*names, f"{pair.only_first}", f"{pair.only_second}", f"{pair.p:.2g}", f"{p:.2g}"))
+    return rows if made else []
 
 
-def _has_pairs(setting: Setting, runs: Cells) -> bool:
-    return all(runs.get((setting, method)) for pair in PAIRS for method in pair)
+def _compared(test: NamedTest, runs: Cells) -> by_problem.Comparison | None:
+    """Return the comparison that a test asks for; None unless all its runs are made."""
+    table = TABLES[test.table]
+    own = {method: list(runs[test.noise, method].values()) for method in (test.first, test.second)}
+    if any(len(records) < len(table.problems) * table.seeds for records in own.values()):
+        return None
+    is_solved = by_problem.has_form if test.verdict == "form" else is_success
+    (pair,) = by_problem.comparisons(own, is_solved)
+    return pair
 
 
-def _compared(pair: tuple[str, str], setting: Setting, runs: Cells) -> by_problem.Comparison:
-    (compared,) = by_problem.comparisons({method: list(runs[setting, method].values()) for method in pair})
-    return compared
+def holm(p: Sequence[float], n_tests: int) -> list[float]:
+    """Return p-values with Holm's correction for `n_tests` tests, of which some may not be made yet.
+
+    References
+    ----------
+    Holm, Scandinavian Journal of Statistics 6, 1979.
+    """
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    corrected, largest = [0.0] * len(p), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (n_tests - rank) * p[i]))
+        corrected[i] = largest
+    return corrected
 
 
-def _recovery(method: str, setting: Setting, runs: Cells) -> str:
-    found = by_problem.summary(method, runs[setting, method].values())
-    return f"{found.recovery:.1f} ({found.low:.0f}\N{EN DASH}{found.high:.0f})"
+def _failures(table: Table, runs: Cells) -> str:
+    """Return a line for each level of noise: how many laws the whole search misses, and how."""
+    lines = []
+    for noise in table.noise:
+        own = runs.get((noise, "dgsr"), {})
+        missed = [record for record in own.values() if not is_success(record)]
+        if not own:
+            continue
+        at = f" with noise of {noise:g}" if noise > 0.0 else ""
+        line = f"- {table.title}{at}: {len(missed)} of {len(own)} runs miss the law"
+        if table.is_drawn and missed:
+            on_front, has_form = (
+                sum(map(verdict, missed)) for verdict in (_is_on_front, by_problem.has_form)
+            )
+            line += f", {on_front} of them with the law on the front and {has_form} with its form chosen"
+        names = list(dict.fromkeys(record["problem"] for record in missed))
+        if not table.is_drawn and 0 < len(names) <= _MOST_NAMES:
+            line += f": {', '.join(names)}"
+        lines.append(f"{line}.\n")
+    return "".join(lines)
+
+
+def _is_on_front(record: Record) -> bool:
+    return bool(record.get("on_front"))
+
+
+def write(folder: Path = ROOT / FOLDER) -> None:
+    """Write the summary and the pages of all tables that have a file."""
+    for path, text in pages(folder).items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def pages(folder: Path = ROOT / FOLDER) -> dict[Path, str]:
+    """Return the text of the summary and of the page of every table that has a file, by their paths."""
+    runs = runs_of(folder)
+    of_tables = {PAGES / f"{name}.md": table_page(TABLES[name], own) for name, own in runs.items()}
+    return {PAGE: page(folder), **of_tables}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write()

@@ -1,4 +1,4 @@
-"""Check the pages, those that are made with the site included: every link to a file of the project leads
+"""Check the pages: every link to a file of the project leads
 somewhere, every Python block parses, the pages of the generators and of the tables say what cards and files
 say, figures that are marked as from a table are those of its file, the page on installing has the versions of
 pyproject.toml, the README can be read on a package index, and the pictures are those that docs/pictures.py
@@ -12,7 +12,6 @@ import tomllib
 from pathlib import Path
 
 import benchmark_tables
-import full_tables
 import marked_figures
 import models
 import pictures
@@ -34,7 +33,7 @@ def problems(page: Path, text: str) -> list[str]:
                 found.append(f"{page.relative_to(ROOT)}: a Python block does not parse: {error}")
         link = str(token.attrs.get("href") or token.attrs.get("src") or "").partition("#")[0]
         target = page.parent / link
-        if link and "://" not in link and not (target.exists() or target.resolve() == full_tables.PAGE):
+        if link and "://" not in link and not target.exists():
             found.append(f"{page.relative_to(ROOT)}: {link} does not exist")
     return found
 
@@ -65,7 +64,6 @@ def main() -> None:
     """Print what is wrong with the pages and exit with 1 if anything is."""
     paths = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
-    pages[full_tables.PAGE] = full_tables.page()  # in place of one that was left from building the site
     found = [line for page, text in pages.items() for line in problems(page, text)]
     if models.PAGE.read_text(encoding="utf-8") != models.page():
         found.append("docs/models.md is not what the cards say; run python docs/models.py")
@@ -75,9 +73,13 @@ def main() -> None:
         link = str(token.attrs.get("href") or token.attrs.get("src") or "#")
         if not link.startswith(("https://", "#")):
             found.append(f"README.md: a package index cannot follow the link to {link}")
-    if benchmark_tables.PAGE.read_text(encoding="utf-8") != benchmark_tables.page():
-        found.append("docs/tables.md is not what the files say; run python docs/benchmark_tables.py")
-    files = ROOT / full_tables.FOLDER
+    made = benchmark_tables.pages()
+    found += [
+        f"{path.relative_to(ROOT)} is not what the files say; run python docs/benchmark_tables.py"
+        for path in {*made, *benchmark_tables.PAGES.glob("*.md")}
+        if not path.is_file() or path.read_text(encoding="utf-8") != made.get(path)
+    ]
+    files = ROOT / benchmark_tables.FOLDER
     readme = readme_table.README.read_text(encoding="utf-8")
     if readme != readme_table.with_table(readme):
         found.append("README.md is not what the files say; run python docs/readme_table.py")

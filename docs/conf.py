@@ -10,11 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs")]
 
-import full_tables  # noqa: E402
 import matplotlib  # noqa: E402
 
 import dgsr  # noqa: E402  # of this checkout
-from dgsr.benchmarking.published import TABLES  # noqa: E402
 
 project = "dgsr"
 author = "dgsr developers"
@@ -99,8 +97,6 @@ _EXAMPLES = {ROOT / "examples": "index.rst"} | {
     path: f"{path.stem}.rst" for path in (ROOT / "examples").glob("*.py")
 }
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#]+)\)")
-# A table has a part on the page of all tables, which is made with the site; tables.md is their summary.
-_TABLE_LINK = re.compile(rf"\btables\.md#({'|'.join(map(full_tables.anchor, TABLES.values()))})\)")
 
 
 def linked_on_the_site(content: str, page: Path) -> str:
@@ -113,7 +109,7 @@ def linked_on_the_site(content: str, page: Path) -> str:
         has_page = target.is_relative_to(ROOT / "docs") or (target.is_file() and target.suffix != ".md")
         return link[0] if has_page else f"{link[1]} (`{target.relative_to(ROOT)}`)"
 
-    return _LINK.sub(followed, _TABLE_LINK.sub(r"all_tables.md#\1)", content))
+    return _LINK.sub(followed, content)
 
 
 def _follow_links(app, name: str, source: list[str]) -> None:
@@ -133,13 +129,7 @@ def _begin_gallery_afresh(app, config) -> None:
     config.sphinx_gallery_conf["source_suffix"] = {".rst": "restructuredtext"}
 
 
-def _write_all_tables(app, config) -> None:
-    # The page is long and says what the files say, so that it is no file of the repository.
-    full_tables.PAGE.write_text(full_tables.page(), encoding="utf-8")
-
-
 def setup(app) -> None:
-    app.connect("config-inited", _write_all_tables)
     app.connect("config-inited", _begin_gallery_afresh, priority=600)
     app.connect("source-read", _follow_links)
     app.connect("autodoc-process-docstring", _escape_names)

@@ -3,8 +3,8 @@
 A mark is a comment right after a figure, which a reader of the page does not see: the name of the table, the
 method and the entry of `dgsr.benchmarking.by_problem.Summary`, or *found* for the problems found of all:
 
-    | Nguyen | 12 of 12<!-- table nguyen dgsr found --> | 0.31 s<!-- table nguyen dgsr seconds --> |
-    | with 1% noise | 71%<!-- table srbench_noise dgsr recovery noise=0.01 --> |
+    | laws | 55 of 60<!-- table laws dgsr found --> | 0.31 s<!-- table laws dgsr seconds --> |
+    | with 1% noise | 71%<!-- table srbench dgsr recovery noise=0.01 --> |
 
 Two counts can be marked as those of a pair: the problems that the first method solved with more seeds than
 the second, and the other way round; a p-value may stand between them and the mark.
@@ -19,15 +19,13 @@ from functools import cache
 from pathlib import Path
 
 from dgsr.benchmarking.by_problem import Record, Summary, comparisons, summary
-from dgsr.benchmarking.published import Setting, table_of
+from dgsr.benchmarking.published import table_of
 from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.table_runs import cells, file_of
 
-_SETTING = r"((?: (?:noise|rows)=[\d.]+)*) -->"
-_FIGURE = re.compile(
-    r"(?:(\d[\d,]*(?:\.\d+)?(?: of \d+)?) ?(?:%|s)?)?<!-- table (\S+) (\S+) (\S+)" + _SETTING
-)
-_PAIR = re.compile(r"(?:(\d+ and \d+)(?:\s+\(p = (\S+)\))?)?<!-- pair (\S+) (\S+) (\S+)" + _SETTING)
+_NOISE = r"((?: noise=[\d.]+)?) -->"
+_FIGURE = re.compile(r"(?:(\d[\d,]*(?:\.\d+)?(?: of \d+)?) ?(?:%|s)?)?<!-- table (\S+) (\S+) (\S+)" + _NOISE)
+_PAIR = re.compile(r"(?:(\d+ and \d+)(?:\s+\(p = (\S+)\))?)?<!-- pair (\S+) (\S+) (\S+)" + _NOISE)
 
 
 def wrong_figures(text: str, folder: Path) -> list[str]:
@@ -53,10 +51,10 @@ def wrong_figures(text: str, folder: Path) -> list[str]:
 
 
 def _about_figure(
-    folder: Path, figure: str | None, name: str, method: str, entry: str, setting: str
+    folder: Path, figure: str | None, name: str, method: str, entry: str, noise: str
 ) -> str | None:
     """Return what is wrong with a figure, or None; ValueError if the file has no such entry."""
-    result = summary(method, _runs(folder, name, method, setting))
+    result = summary(method, _runs(folder, name, method, noise))
     value: float | str | None
     if entry == "found":
         value = f"{result.n_found} of {result.n_problems}"
@@ -70,26 +68,23 @@ def _about_figure(
 
 
 def _about_pair(
-    folder: Path, counts: str | None, p: str | None, name: str, first: str, second: str, setting: str
+    folder: Path, counts: str | None, p: str | None, name: str, first: str, second: str, noise: str
 ) -> str | None:
     """Return what is wrong with the counts of a pair, or None; ValueError if the file has no such runs."""
-    (pair,) = comparisons({method: _runs(folder, name, method, setting) for method in (first, second)})
+    (pair,) = comparisons({method: _runs(folder, name, method, noise) for method in (first, second)})
     of_file = f"{pair.only_first} and {pair.only_second}"
     is_p = p is None or p in {f"{pair.p:.{digits}g}".replace("e-0", "e-") for digits in (1, 2)}
     return None if counts == of_file and is_p else f"the file has {of_file}, p = {pair.p:.2g}"
 
 
-def _runs(folder: Path, name: str, method: str, setting: str) -> list[Record]:
+def _runs(folder: Path, name: str, method: str, noise: str) -> list[Record]:
     """Return the runs of a method that a mark names; ValueError if the file has none."""
     table = table_of(name)
     path = file_of(table, folder)
     if not path.exists():
         raise ValueError(f"there is no {path.name}")
-    given = dict(each.split("=") for each in setting.split())
-    first = table.settings[0]
-    noise = float(given["noise"]) if "noise" in given else first.noise
-    rows = int(given["rows"]) if "rows" in given else first.rows
-    runs = cells(table, _records(path, path.stat().st_mtime_ns)).get((Setting(noise, rows), method))
+    level = float(noise.partition("=")[2]) if noise else table.noise[0]
+    runs = cells(table, _records(path, path.stat().st_mtime_ns)).get((level, method))
     if not runs:
         raise ValueError("the file has no such runs")
     return list(runs.values())

@@ -1,6 +1,6 @@
 // The order of the site's search results: pages of measurements and of history, which have nearly every word,
 // stand after all others, unless their own title is what was looked for. The other entries are Sphinx's.
-const RECORDS = /^(decisions|tables|all_tables|benchmarks|srbench|changelog|architecture)$/;
+const RECORDS = /^(decisions|tables|tables\/.*|benchmarks|srbench|changelog|architecture)$/;
 var Scorer = {
   score: ([page, title, , , score, , kind]) => {
     const isNamed = kind === "title" && !title.includes(" > ");

@@ -50,7 +50,6 @@ def methods():
         for name in ("product", "other"):
             patch.setitem(METHODS, name, Product)
             _warm.update((name, library) for library in ("koza", "physics"))
-        patch.setattr("dgsr.benchmarking.recovery._prove", lambda *_: None)
         yield
     _warm.clear()
 
@@ -238,17 +237,18 @@ def test_without_looks_candidates_are_unknown():
 
 @pytest.fixture
 def docs(monkeypatch):
-    """The programs that make the summary and the page of all tables, and the one that checks figures."""
+    """The programs that make the summary and the pages of tables, and the one that checks figures."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    return [importlib.import_module(name) for name in ("benchmark_tables", "full_tables", "marked_figures")]
+    return [importlib.import_module(name) for name in ("benchmark_tables", "table_pages", "marked_figures")]
 
 
 @pytest.mark.slow
-def test_the_page_is_what_the_files_say(docs):
-    summary_page, *_ = docs
-    text = summary_page.PAGE.read_text(encoding="utf-8")
-    assert text == summary_page.page()
-    assert len(text.split()) <= 1500  # three pages
+def test_the_pages_are_what_the_files_say(docs):
+    made = docs[0].pages()
+    assert {*made} == {docs[0].PAGE, *docs[0].PAGES.glob("*.md")}
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text
+    assert len(made[docs[0].PAGE].split()) <= 1500  # three pages
 
 
 def test_the_table_of_the_readme_is_what_the_files_say(docs):
@@ -257,116 +257,102 @@ def test_the_table_of_the_readme_is_what_the_files_say(docs):
     assert table.with_table(readme) == readme
     rows = table.readme_table().splitlines()
     assert len(rows) <= 7
-    assert all(row.count("|") == 5 for row in rows)
+    assert all(row.count("|") == rows[0].count("|") for row in rows)
 
 
-def test_a_row_of_the_readme_counts_what_each_method_finds(docs, tmp_path, monkeypatch):
-    table = importlib.import_module("readme_table")
-    monkeypatch.setattr(table, "ROWS", (table.Row("laws", "runs.jsonl", "laws", "dgsr bench laws"),))
-    runs = [
-        {"set": "laws", "problem": str(i), "method": method, "found": method == "dgsr" or i == 0}
-        for i in range(4)
-        for method in ("dgsr", "operon")
-    ]
-    write_records(tmp_path / "runs.jsonl", [*runs, {"set": "other", "method": "dgsr", "found": False}])
-    low, high = (100 * end for end in wilson_interval(1, 4))
-    row = f"| 4 laws | 100% (51 to 100) | 25% ({low:.0f} to {high:.0f}) | `dgsr bench laws` |"
-    assert table.readme_table(tmp_path).splitlines()[2] == row
-
-
-def runs_of_nguyen_c():
-    """Records of all runs, of which the fifth seed found nothing but with `exact`."""
-    table = TABLES["nguyen_c"]
-    return [
-        {"problem": problem, "seed": seed, "method": method, "noise": 0.0, "sampled_rows": None,
-         "budget": table.budget, "max_time": table.max_time, "recovered": seed < 4 or method == "exact",
-         "evaluations": 10, "looks": 5, "seconds": 0.5, "generator": None}
+def runs_of(table, found=lambda record: True):
+    """Records of all runs of a table, of which some found the law."""
+    records = [
+        {"problem": problem, "seed": seed, "method": method, "noise": noise, "budget": table.budget,
+         "max_time": table.max_time, "evaluations": 10, "looks": 5, "seconds": 0.5, "test_nmse": 0.25}
         for problem in table.problems for seed in range(table.seeds) for method in table.methods
+        for noise in table.noise
     ]  # fmt: skip
+    for record in records:
+        record |= {"found": found(record), "form": found(record), "on_front": True}
+    return records
 
 
-def test_the_page_compares_what_differs_by_the_network_alone(docs, tmp_path):
-    _, full, _ = docs
-    path = file_of(TABLES["nguyen_c"], tmp_path)
-    write_records(path, runs_of_nguyen_c())
-    row = "| [nguyen_c](#nguyen-c) | 5 | 80.0 | 80.0 | 0 | 0 | 1 | 80.0 | 100.0 | 0 | 5 | 0.062 |"
-    assert row in full.page(tmp_path).splitlines()
-    some = [record for record in runs_of_nguyen_c() if record["method"] != "gp"]
+def is_even(record):
+    return int(record["problem"][-1]) % 2 == 0
+
+
+def test_the_summary_has_both_verdicts_tests_and_failures(docs, tmp_path):
+    summary_page, *_ = docs
+    table = TABLES["drawn_laws"]
+    path = file_of(table, tmp_path)
+    write_records(path, runs_of(table, lambda record: record["method"] != "gp" or is_even(record)))
+    text = summary_page.page(tmp_path)
+    low, high = (100 * end for end in wilson_interval(30, 60))
+    for verdict in ("found", "form"):
+        all_found = "100 (94–100)"  # noqa: RUF001
+        row = f"| 60 [Laws drawn afresh](tables/drawn_laws.md) | 0.01 | {verdict} | 0.5 | {all_found} |"
+        half = f"{all_found} | {all_found} | 50 ({low:.0f}–{high:.0f}) | {all_found} |"  # noqa: RUF001
+        assert f"{row} {half}" in text.splitlines()
+    p = mcnemar(30, 0)
+    test = f"| Laws drawn afresh | 0.01 | form | `generator` | `gp` | 30 | 0 | {p:.2g} | {10 * p:.2g} |"
+    assert test in text.splitlines()
+    assert "- Laws drawn afresh with noise of 0.01: 0 of 60 runs miss the law.\n" in text
+    write_records(path, runs_of(table, is_even))
+    missed = "30 of 60 runs miss the law, 30 of them with the law on the front and 0 with its form chosen.\n"
+    assert missed in summary_page.page(tmp_path)
+    some = [record for record in runs_of(table) if record["method"] != "gp" or is_even(record)]
     write_records(path, some)
-    assert "What the network is worth" not in full.page(tmp_path)
+    assert "| Laws drawn afresh | 0.01 | form | `generator` | `gp` |" not in summary_page.page(tmp_path)
+    assert "No table has a file yet." in summary_page.page(tmp_path / "none")
 
 
-def test_the_summary_has_a_row_for_each_table_and_says_what_the_network_is_worth(docs, tmp_path):
-    short, *_ = docs
-    records = runs_of_nguyen_c()
-    path = file_of(TABLES["nguyen_c"], tmp_path)
-    write_records(path, records)
-    low, high = (100 * end for end in wilson_interval(4, 5))
-    found, all_found = f"80.0 ({low:.0f}–{high:.0f})", "100.0 (57–100)"  # noqa: RUF001
-    row = f"| nguyen_c | 5 | {found} | {all_found} | {found} | {found} | {found} | 0, 0 (1) | 0, 5 (0.062) |"
-    text = short.page(tmp_path)
-    assert row in text.splitlines()
-    assert "(p below 0.05) in 0 of the 1 settings of all tables (none), and fewer in 0; 0 of" in text.replace(
-        "\n", " "
+def test_holms_correction_is_that_of_the_number_of_tests(docs):
+    holm = docs[0].holm
+    assert holm([0.01, 0.04, 0.03], 3) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.04, 0.3], 10) == pytest.approx([0.4, 1.0])
+    assert holm([], 10) == []
+
+
+def test_the_sets_of_the_paper_have_rows_of_their_own(docs, tmp_path):
+    table = TABLES["paper"]
+    write_records(file_of(table, tmp_path), runs_of(table, lambda record: record["seed"] < 2))
+    assert "| nguyen | 12 | 66.7 | 66.7 | 66.7 | 87.5 | 91.7 |" in docs[0].page(tmp_path).splitlines()
+    lines = docs[0].pages(tmp_path)[docs[0].PAGES / "paper.md"].splitlines()
+    assert "## nguyen-c" in lines
+    row = "| R-2 | `(x1**5-3*x1**3+1)/(x1**2+1)` | 2 of 3 | 2 of 3 | 2 of 3 | 0 | 0 |"
+    assert row in lines
+    assert any(
+        line.startswith("| DGSR (DGSR paper, table of R rationals) |  | 51.66 ± 7.23 |") for line in lines
     )
-    write_records(path, [{**r, "recovered": r["recovered"] and r["method"] != "gp"} for r in records])
-    table = replace(TABLES["nguyen_c"], name="nguyen_c", methods=("dgsr", "gp"))
-    assert short._others(table, cells(table, read_records(path))) == f"`dgsr` {found}, `gp` 0.0 (0–43)"  # noqa: RUF001
-    assert "No table has a file yet." in short.page(tmp_path / "none")
 
 
-def test_problems_have_rows_short_tables_and_in_long_ones_if_no_run_found_them(docs):
-    rows_of = importlib.import_module("problem_rows").problem_rows
-    short, long = TABLES["r"], TABLES["srbench"]
-    runs = {(short.settings[0], method): {} for method in short.methods}
-    runs[short.settings[0], "gp"] = {("R-2", seed): {"recovered": seed < 2} for seed in range(3)}
-    assert rows_of(short, runs)[0] == ("problem", "law", "`gp`", "published DGSR %", "published NGGP %")
-    assert rows_of(short, runs)[2] == ("R-2", "`(x1**5-3*x1**3+1)/(x1**2+1)`", "2 of 3", "0", "0")
-    runs = {(long.settings[0], method): {} for method in long.methods}
-    for i, method in enumerate(("gp", "exact")):
-        runs[long.settings[0], method] = {
-            ("feynman_I_9_18", 0): {"recovered": False, "test_nmse": 0.5 - i / 4},
-            ("feynman_I_12_1", 0): {"recovered": method == "exact", "test_nmse": 0.1},
-        }
-    assert [(row[0], row[2]) for row in rows_of(long, runs)[1:]] == [("feynman_I_9_18", "2.5e-01")]
-    assert rows_of(TABLES["drawn_laws"], {}) == []
-
-
-def test_the_figures_of_the_readme_are_those_of_the_files(docs):
-    _, full, figures = docs
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert figures.wrong_figures(text, ROOT / full.FOLDER) == []
+def test_a_long_set_lists_the_laws_that_no_run_found(docs, tmp_path):
+    table = TABLES["srbench"]
+    records = runs_of(table, lambda record: record["problem"] != "feynman_I_9_18")
+    write_records(file_of(table, tmp_path), records)
+    lines = docs[0].pages(tmp_path)[docs[0].PAGES / "srbench.md"].splitlines()
+    assert sum(line.startswith("| 0.01 | feynman_") for line in lines) == 1
+    assert any(
+        line.startswith("| 0.01 | feynman_I_9_18 | `") and line.endswith(" | 2.5e-01 |") for line in lines
+    )
 
 
 @pytest.fixture
 def tables(monkeypatch, docs):
     monkeypatch.setitem(TABLES, "small", SMALL)
-    _, full, figures = docs
-    return full, figures
+    return docs[1:]
 
 
-def test_without_files_the_page_lists_the_tables(tables, tmp_path):
-    full, _ = tables
-    text = full.page(tmp_path)
-    assert "No table has a file yet." in text
-    assert "| small | A small table | 56 | 0 | 0.0 |" in text
-
-
-def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder, tmp_path):
+def test_a_page_says_commit_machine_and_missing_runs(tables, folder):
+    page, _ = tables
     records = read_records(file_of(SMALL, folder))
-    text = tables[0].page(folder)
+    text = page.table_page(SMALL, cells(SMALL, records))
     assert "dgsr bench --table small --out benchmarks/results/tables\n" in text
     assert f"processor {records[0]['environment']['processor']}; no run is missing." in text
     assert f"Commit {records[0]['environment']['commit'][:40]}" in text
     low, high = (100 * end for end in wilson_interval(1, 7))
     row = f"`product` | 1 of 7 | 14.3 ({low:.1f} to {high:.1f}) |"
-    assert text.count(row) == 2  # of both settings
-    assert "| DGSR (a paper) |  | 85.36 ± 0.69 |  |  |  | 66,404 |" in text
-    assert "| `product` | `other` | 7 | 0 | 0 | 1 |" in text
-    path = file_of(SMALL, tmp_path)
-    write_records(path, records[5:])
-    at = "at noise 0 and rows as usual"
-    assert f"missing runs: product {at} 3 of 14, other {at} 2 of 14." in tables[0].page(tmp_path)
+    assert text.count(row) == 2  # of both levels of noise
+    assert "| 0 | DGSR (a paper) |  | 85.36 ± 0.69 |  |  |  |  | 66,404 |" in text
+    assert "| 0.01 | found | `product` | `other` | 7 | 0 | 0 | 1 |" in text
+    missing = "missing runs: product at noise 0 3 of 14, other at noise 0 2 of 14."
+    assert missing in page.table_page(SMALL, cells(SMALL, records[5:]))
 
 
 @pytest.mark.parametrize(
@@ -374,7 +360,7 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
     [
         ("1 of 7<!-- table small product found -->", None),
         ("14.3%<!-- table small product recovery -->", None),
-        ("14 %<!-- table small other recovery noise=0.01 rows=40 -->", None),
+        ("14 %<!-- table small other recovery noise=0.01 -->", None),
         ("1,000 or 87<!-- table small product evaluations -->", None),
         (
             "88<!-- table small product evaluations -->",
@@ -384,7 +370,7 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
         ("much<!-- table small product seconds -->", "no figure"),
         ("1<!-- table small product luck -->", "there is no such entry"),
         ("1<!-- table small gp found -->", "the file has no such runs"),
-        ("1<!-- table nguyen dgsr found -->", "there is no nguyen.jsonl.gz"),
+        ("1<!-- table laws dgsr found -->", "there is no laws.jsonl.gz"),
         ("1<!-- table large dgsr found -->", "table='large' is unknown"),
         ("1<!-- a comment on a table -->", None),
         ("0 and 0 (p = 1)<!-- pair small product other -->", None),
