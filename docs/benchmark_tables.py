@@ -8,12 +8,11 @@ from pathlib import Path
 
 from table_pages import FOLDER, ROOT, markdown, part_of, runs_of, table_page
 
-from dgsr.benchmarking import by_problem, wilson_interval
-from dgsr.benchmarking.by_problem import Record
+from dgsr.benchmarking import summaries, wilson_interval
 from dgsr.benchmarking.published import NAMED_TESTS, TABLES, NamedTest, Table
 from dgsr.benchmarking.recording import commit_of
+from dgsr.benchmarking.summaries import is_success
 from dgsr.benchmarking.table_runs import Cells
-from dgsr.benchmarking.tables import is_success
 
 PAGE = ROOT / "docs" / "tables.md"
 #: Where the pages of single tables are.
@@ -100,22 +99,22 @@ def _rows(table: Table, runs: Cells) -> list[tuple[str, ...]]:
     """Return a row for each level of noise and verdict."""
     found = []
     for noise in table.noise:
-        summaries = {
-            method: by_problem.summary(method, runs[noise, method].values())
+        by_method = {
+            method: summaries.summary(method, runs[noise, method].values())
             for method in _METHODS
             if runs.get((noise, method))
         }
-        if "dgsr" not in summaries:
+        if "dgsr" not in by_method:
             continue
         knows_form = table.is_drawn and noise > 0.0
         for verdict in ("found", "form") if knows_form else ("found",):
-            cells = [_share(summaries[m], verdict) if m in summaries else "" for m in _METHODS]
-            name = f"{summaries['dgsr'].n_problems} [{table.title}](tables/{table.name}.md)"
-            found.append((name, f"{noise:g}", verdict, f"{summaries['dgsr'].seconds:.1f}", *cells))
+            cells = [_share(by_method[m], verdict) if m in by_method else "" for m in _METHODS]
+            name = f"{by_method['dgsr'].n_problems} [{table.title}](tables/{table.name}.md)"
+            found.append((name, f"{noise:g}", verdict, f"{by_method['dgsr'].seconds:.1f}", *cells))
     return found
 
 
-def _share(summary: by_problem.Summary, verdict: str) -> str:
+def _share(summary: summaries.Summary, verdict: str) -> str:
     if verdict == "found":
         return f"{summary.recovery:.0f} ({summary.low:.0f}\N{EN DASH}{summary.high:.0f})"
     assert summary.form is not None
@@ -143,7 +142,7 @@ def _paper_rows(table: Table, runs: Cells) -> list[tuple[str, ...]]:
         own = part_of(part, runs)
         published = {figure.method: f"{figure.recovery:.1f}" for figure in part.published}
         shares = [
-            f"{by_problem.summary(m, own[0.0, m].values()).recovery:.1f}" if own[0.0, m] else ""
+            f"{summaries.summary(m, own[0.0, m].values()).recovery:.1f}" if own[0.0, m] else ""
             for m in table.methods
         ]
         names = published.get("DGSR", ""), published.get("NGGP", "")
@@ -169,14 +168,14 @@ def _tests(runs: Mapping[str, Cells]) -> list[tuple[str, ...]]:
     return rows if made else []
 
 
-def _compared(test: NamedTest, runs: Cells) -> by_problem.Comparison | None:
+def _compared(test: NamedTest, runs: Cells) -> summaries.Comparison | None:
     """Return the comparison that a test asks for; None unless all its runs are made."""
     table = TABLES[test.table]
     own = {method: list(runs[test.noise, method].values()) for method in (test.first, test.second)}
     if any(len(records) < len(table.problems) * table.seeds for records in own.values()):
         return None
-    is_solved = by_problem.has_form if test.verdict == "form" else is_success
-    (pair,) = by_problem.comparisons(own, is_solved)
+    is_solved = summaries.has_form if test.verdict == "form" else is_success
+    (pair,) = summaries.comparisons(own, is_solved)
     return pair
 
 
@@ -207,7 +206,7 @@ def _failures(table: Table, runs: Cells) -> str:
         line = f"- {table.title}{at}: {len(missed)} of {len(own)} runs miss the law"
         if table.is_drawn and missed:
             on_front, has_form = (
-                sum(map(verdict, missed)) for verdict in (_is_on_front, by_problem.has_form)
+                sum(map(verdict, missed)) for verdict in (summaries.is_on_front, summaries.has_form)
             )
             line += f", {on_front} of them with the law on the front and {has_form} with its form chosen"
         names = list(dict.fromkeys(record["problem"] for record in missed))
@@ -215,10 +214,6 @@ def _failures(table: Table, runs: Cells) -> str:
             line += f": {', '.join(names)}"
         lines.append(f"{line}.\n")
     return "".join(lines)
-
-
-def _is_on_front(record: Record) -> bool:
-    return bool(record.get("on_front"))
 
 
 def write(folder: Path = ROOT / FOLDER) -> None:

@@ -1,7 +1,7 @@
 """Figures of a page that are marked as from a table, and whether they are what its file says.
 
 A mark is a comment right after a figure, which a reader of the page does not see: the name of the table, the
-method and the entry of `dgsr.benchmarking.by_problem.Summary`, or *found* for the problems found of all:
+method and the entry of `dgsr.benchmarking.summaries.Summary`, or *found* for the problems found of all:
 
     | laws | 55 of 60<!-- table laws dgsr found --> | 0.31 s<!-- table laws dgsr seconds --> |
     | with 1% noise | 71%<!-- table srbench dgsr recovery noise=0.01 --> |
@@ -18,9 +18,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-from dgsr.benchmarking.by_problem import Record, Summary, comparisons, summary
 from dgsr.benchmarking.published import table_of
 from dgsr.benchmarking.record_files import read_records
+from dgsr.benchmarking.summaries import Record, Summary, comparisons, summary
 from dgsr.benchmarking.table_runs import cells, file_of
 
 _NOISE = r"((?: noise=[\d.]+)?) -->"

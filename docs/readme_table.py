@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from dgsr.benchmarking.by_problem import Record
 from dgsr.benchmarking.record_files import read_records
-from dgsr.benchmarking.tables import wilson_interval
+from dgsr.benchmarking.summaries import Record, wilson_interval
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dgsr.benchmarking import by_problem
-from dgsr.benchmarking.by_problem import Record
+from dgsr.benchmarking import summaries
 from dgsr.benchmarking.environment import CHANGED
 from dgsr.benchmarking.published import TABLES, Published, Table
 from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.recording import commit_of
+from dgsr.benchmarking.summaries import Record, is_success
 from dgsr.benchmarking.table_runs import Cells, cells, file_of, n_missing
-from dgsr.benchmarking.tables import is_success
 from dgsr.problems import load_set
 
 ROOT = Path(__file__).parents[1]
@@ -108,12 +107,12 @@ def _rows(table: Table, runs: Cells) -> Iterator[tuple[str, ...]]:
     """Yield the rows of one set: those of our methods at each level of noise, and the published ones."""
     for (noise, method), own in runs.items():
         if own:
-            yield _named(table, noise, _measured(by_problem.summary(method, own.values())))
+            yield _named(table, noise, _measured(summaries.summary(method, own.values())))
     for figure in table.published:
         yield _named(table, 0.0, _copied(figure))
 
 
-def _measured(s: by_problem.Summary) -> tuple[str, ...]:
+def _measured(s: summaries.Summary) -> tuple[str, ...]:
     return (
         f"`{s.method}`",
         f"{s.n_found} of {s.n_problems}",
@@ -137,11 +136,11 @@ def _copied(figure: Published) -> tuple[str, ...]:
 def _pairs(table: Table, runs: Cells) -> Iterator[tuple[str, ...]]:
     """Yield the comparisons of every two methods, also by the form where it is known, the head first."""
     yield _heads(table, ("verdict", "first", "second", "problems", "only first", "only second", "p"))
-    verdicts = {"found": is_success, **({"form": by_problem.has_form} if table.is_drawn else {})}
+    verdicts = {"found": is_success, **({"form": summaries.has_form} if table.is_drawn else {})}
     for noise in table.noise:
         by_method = {m: list(runs[noise, m].values()) for m in table.methods if runs[noise, m]}
         for verdict, is_solved in verdicts.items():
-            for pair in by_problem.comparisons(by_method, is_solved):
+            for pair in summaries.comparisons(by_method, is_solved):
                 counts = map(str, (pair.n_problems, pair.only_first, pair.only_second))
                 names = verdict, f"`{pair.first}`", f"`{pair.second}`"
                 yield _named(table, noise, (*names, *counts, f"{pair.p:.2g}"))

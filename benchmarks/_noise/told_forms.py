@@ -17,7 +17,7 @@ import numpy as np
 from dgsr.benchmarking.drawn import PREFIX, DrawnProblem, draw_problems
 from dgsr.benchmarking.recording import nmse
 from dgsr.benchmarking.recovery import is_found
-from dgsr.benchmarking.tables import wilson_interval
+from dgsr.benchmarking.summaries import wilson_interval
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population

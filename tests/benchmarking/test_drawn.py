@@ -17,12 +17,12 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 from typer.testing import CliRunner
 
-from dgsr.benchmarking import METHODS, read_records, summarise
+from dgsr.benchmarking import METHODS, read_records, tables
 from dgsr.benchmarking.drawn import N_TEST, draw_problems
 from dgsr.benchmarking.drawn_runner import run_drawn
 from dgsr.benchmarking.environment import _commit
 from dgsr.benchmarking.fits import _warm
-from dgsr.benchmarking.pairs import compare, mcnemar, summarise_methods, tables, to_markdown
+from dgsr.benchmarking.summaries import mcnemar
 from dgsr.cli import app
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
@@ -343,27 +343,18 @@ RECORDS = [
 
 
 def test_pairs_are_counted_as_by_hand():
-    row, at_one_second = compare(RECORDS)
-    assert (row["first"], row["second"], row["max_time"], row["n"]) == ("a", "b", 5.0, 7)
-    assert (row["first_found"].split()[0], row["second_found"].split()[0]) == ("5", "3")
+    _, (_, (row, at_one_second)) = tables(RECORDS)
+    assert (row["first"], row["second"], row["max_time"], row["problems"]) == ("a", "b", 5.0, 7)
     assert (row["only_first"], row["only_second"]) == (3, 1)
     assert row["p"] == pytest.approx(2 * (1 + 4) / 16)
-    assert (row["first_seconds"], row["second_seconds"]) == (14.0, 13.0)
-    assert (row["first_evaluations"], row["second_evaluations"]) == (20.0, 60.0)
-    assert (at_one_second["n"], at_one_second["only_first"], at_one_second["max_time"]) == (1, 1, 1.0)
+    assert (at_one_second["problems"], at_one_second["only_first"], at_one_second["max_time"]) == (1, 1, 1.0)
 
 
 def test_formulas_of_the_form_of_the_equation_are_counted_where_that_was_judged():
-    assert [row["form"] for row in summarise_methods(RECORDS)] == [None] * 4
-    judged = [*RECORDS, *(record(8 + i, "a", False, form=form) for i, form in enumerate((True, False, True)))]
-    assert [row["form"] for row in summarise_methods(judged)] == [2, None, None, None]
-
-
-def test_pairs_are_counted_by_the_number_of_columns():
-    rows = [row for row in compare(RECORDS, by_columns=True) if row["max_time"] == 5.0]
-    counts = [(row["columns"], row["n"], row["only_first"], row["only_second"]) for row in rows]
-    assert counts == [(1, 3, 1, 0), (2, 4, 2, 1)]
-    assert rows[1]["first_evaluations"] is None
+    assert [row["form %"] for row in tables(RECORDS)[1][0]] == [None] * 4
+    judged = [{**each, "form": each["problem"] in "02"} for each in RECORDS]
+    assert [row["form %"] for row in tables(judged)[1][0]] == pytest.approx([25.0, 200 / 7, 100.0, 100.0])
+    assert [row["on front %"] for row in tables(RECORDS)[1][0]] == [100.0] * 4
 
 
 def test_a_run_that_failed_is_not_found_and_the_last_record_of_a_run_counts():
@@ -371,11 +362,11 @@ def test_a_run_that_failed_is_not_found_and_the_last_record_of_a_run_counts():
         name: record(0, "b", True)[name] for name in ("set", "draw_seed", "noise", "max_time", "budget")
     }
     failed |= {"problem": "0", "seed": 0, "method": "b", "columns": 1, "error": "ValueError: asked to"}
-    row, _ = compare([*RECORDS, failed])
-    assert (row["only_first"], row["second_found"].split()[0]) == (4, "2")
-    row, _ = compare([RECORDS[0], failed, *RECORDS[1:]])
+    methods, (row, _) = tables([*RECORDS, failed])[1]
+    assert (row["only_first"], methods[1]["recovery %"].split()[0]) == (4, "28.6")
+    assert [each["failed"] for each in methods] == [0, 1, 0, 0]
+    _, (row, _) = tables([RECORDS[0], failed, *RECORDS[1:]])[1]
     assert row["only_first"] == 3
-    assert [row["failed"] for row in summarise_methods([*RECORDS, failed])] == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (5, 5), (3, 12), (20, 9)])
@@ -386,20 +377,13 @@ def test_mcnemars_test_is_the_sum_over_all_outcomes_that_are_no_likelier(first, 
     assert mcnemar(first, second) == mcnemar(second, first)
 
 
-def test_the_tables_of_recovery_refuse_drawn_problems():
-    with pytest.raises(ValueError, match="drawn problem 0, which is judged by another rule"):
-        summarise(RECORDS)
-
-
 def test_the_tables_leave_out_what_all_runs_share():
     heading, parts = tables(RECORDS)
     assert heading == "set drawn:physics, draw_seed 1, noise 0.0, budget 100"
     assert [list(rows[0])[:3] for rows in parts] == [
-        ["max_time", "method", "runs"],
-        ["max_time", "first", "second"],
+        ["max_time", "method", "problems"],
         ["max_time", "first", "second"],
     ]
-    assert "| 5 | a | b | 7 | 5 (" in to_markdown(RECORDS)
     assert tables([]) == ("", [])
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.benchmarking import METHODS, read_records, run_set, summarise, to_markdown, wilson_interval
+from dgsr.benchmarking import METHODS, read_records, run_set, tables, to_markdown, wilson_interval
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.fits import _warm, described
 from dgsr.benchmarking.record_files import adding_to, write_records
 from dgsr.benchmarking.runner import is_found_for
-from dgsr.benchmarking.tables import is_success
+from dgsr.benchmarking.summaries import is_success, summary
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.generator.checkpoints import folder_of
@@ -102,7 +102,7 @@ def test_a_law_whose_constant_srbench_rounds_to_zero_is_judged_by_its_values(mon
     (record,) = run_set("laws", ["law_bohr_energy"], ["oracle"], [0], 10, confirm=False)
     assert (record["found"], record["recovered"]) == (True, False)
     assert is_success(record)
-    assert summarise([record])[0]["recovery"] == 100.0
+    assert summary("oracle", [record]).recovery == 100.0
 
 
 def test_noise_in_root_mean_squares_is_judged_in_standard_deviations():
@@ -171,7 +171,7 @@ def test_no_run_begins_after_its_time(out):
 def test_another_number_of_rows_is_another_run(out):
     records = [*run(out, seeds=1), *run(out, seeds=1, rows=5)]
     assert [record["rows"] for record in records] == [20, 20, 5, 5]
-    assert len({row["method"] for row in summarise(records)}) == 2
+    assert [row["sampled_rows"] for row in tables(records)[1][0]] == [None, 5]
     with pytest.raises(ValueError, match="n_rows=5 is not for strogatz_"):
         load_set("strogatz")[0].with_rows(5)
 
@@ -235,11 +235,11 @@ def test_a_failing_run_is_recorded_and_tried_again(out):
     options = {"oracle": {"fails": True}}
     records = run(out, options=options)
     assert all(record["error"] == "RuntimeError: asked to fail" for record in records)
-    assert [row["recovery"] for row in summarise(records)] == [0.0, 0.0, 0.0]
+    assert tables(records)[1][0][0]["recovery %"] == "0.0 (0.0 to 65.8)"
     run(out, options=options)
     assert Oracle.fits == 8
-    assert len(summarise(read_records(out))) == 3
-    assert summarise(read_records(out))[0]["runs"] == 2
+    (row,), _ = tables(read_records(out))[1]
+    assert (row["runs"], row["failed"]) == (4, 4)
 
 
 @pytest.mark.slow
@@ -290,29 +290,34 @@ def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search
     }
 
 
-def test_the_summary_counts_runs_and_averages():
-    rows = {row["problem"]: row for row in summarise(run())}
-    assert (rows["Feynman-1"]["recovery"], rows["Feynman-3"]["recovery"]) == (100.0, 0.0)
-    assert rows["all"]["recovery"] == 50.0
-    assert rows["all"]["runs"] == 4
-    assert rows["all"]["evaluations"] == 10.5
+def test_the_tables_have_methods_and_problems():
+    heading, (methods, problems) = tables(run())
+    assert heading == "set feynman_d2, noise 0.0, budget 10"
+    (row,) = methods
+    assert (row["method"], row["problems"], row["runs"], row["failed"]) == ("oracle", 2, 4, 0)
+    assert row["recovery %"] == "50.0 (9.5 to 90.5)"
+    found = [(each["problem"], each["oracle"]) for each in problems]
+    assert found == [("Feynman-1", "2 of 2"), ("Feynman-3", "0 of 2")]
 
 
 def test_of_two_records_of_one_run_the_last_counts():
     records = run(seeds=1, problems=["Feynman-1"])
-    assert summarise([{**records[0], "recovered": False}, *records])[0]["recovery"] == 100.0
+    _, (_, (row,)) = tables([{**records[0], "recovered": False}, *records])
+    assert row["oracle"] == "1 of 1"
 
 
-def test_variants_of_a_method_are_told_apart():
-    labels = {row["method"] for row in summarise([*run(), *run(budget=20)])}
-    assert labels == {"oracle budget=10", "oracle budget=20"}
+def test_settings_and_variants_of_a_method_are_told_apart():
+    _, (methods, _) = tables([*run(), *run(budget=20)])
+    assert [(row["budget"], row["method"]) for row in methods] == [(10, "oracle"), (20, "oracle")]
+    _, (methods, *_) = tables([*run(), *run(options={"oracle": {"fails": False}})])
+    assert [row["method"] for row in methods] == ["oracle", "oracle fails=False"]
 
 
-def test_markdown_has_a_line_per_problem_and_the_set():
-    text = to_markdown(run())
-    assert "### feynman_d2" in text
-    assert "| Feynman-1 | oracle | 2 | 100.0 (34.2 to 100.0) |" in text
-    assert "| **all** | oracle | 4 | 50.0 (9.5 to 90.5) |" in text
+def test_markdown_has_a_line_per_method_and_problem():
+    lines = to_markdown(run()).splitlines()
+    assert "| oracle | 2 | 4 | 0 | 50.0 (9.5 to 90.5) |" in to_markdown(run())
+    assert "| Feynman-1 | 2 of 2 |" in lines
+    assert to_markdown([]) == "\n"
 
 
 def test_the_interval_is_wilsons():

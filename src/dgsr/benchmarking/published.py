@@ -23,7 +23,7 @@ class Published(NamedTuple):
     recovery: float  # % of the runs
     source: str
     interval: float | None = None  # half-width of its 95% interval, in %
-    evaluations: int | None = None  # equations until the law is found, see `dgsr.benchmarking.by_problem`
+    evaluations: int | None = None  # equations until the law is found, see `dgsr.benchmarking.summaries`
 
 
 @dataclass(frozen=True)

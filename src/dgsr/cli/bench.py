@@ -127,6 +127,7 @@ def bench(
                         f"--{option} {value} is for drawn sets, unlike {problem_set}; leave it out."
                     )
             records = _run_named(problem_set, problem or None, max_time, settings)
+        _print_tables(records)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
 
@@ -134,25 +135,27 @@ def bench(
 def _run_named(
     name: str, problems: list[str] | None, max_time: float | None, settings: dict[str, Any]
 ) -> _Records:
-    """Run a set of the package, and print how often its formulas are recovered."""
-    from dgsr.benchmarking import run_set, summarise
+    """Run a set of the package."""
+    from dgsr.benchmarking import run_set
 
     options = {} if max_time is None else {key: {"max_time": max_time} for key in settings["methods"]}
-    records = run_set(name, problems, options=options, **settings)
-    print_table(summarise(records))
-    return records
+    return run_set(name, problems, options=options, **settings)
 
 
 def _run_drawn(drawn: tuple[Any, ...], max_time: float | None, settings: dict[str, Any]) -> _Records:
-    """Run the set that `draw_problems` draws, and print how often its equations are found, also in pairs."""
+    """Run the set that `draw_problems` draws."""
     from dgsr.benchmarking.drawn import draw_problems
     from dgsr.benchmarking.drawn_runner import run_drawn
-    from dgsr.benchmarking.pairs import tables
 
-    records = run_drawn(draw_problems(*drawn), max_time=max_time, **settings)
+    return run_drawn(draw_problems(*drawn), max_time=max_time, **settings)
+
+
+def _print_tables(records: _Records) -> None:
+    """Print how often the formulas are found, also in pairs of methods."""
+    from dgsr.benchmarking import tables
+
     heading, parts = tables(records)
     print_line(heading)
     for rows in parts:
         print_line()
         print_table(rows)
-    return records

@@ -56,7 +56,7 @@ def run_tables(
 
 
 def _print_summary(table: Any, records: list[dict[str, Any]]) -> None:
-    from dgsr.benchmarking.by_problem import summary
+    from dgsr.benchmarking.summaries import summary
     from dgsr.benchmarking.table_runs import cells, n_missing
 
     found = cells(table, records)
