@@ -48,7 +48,7 @@ values of the constants, which noise hides. A set with several seeds counts the 
 _PAPER = """
 ## The sets of the paper
 
-Percent of the runs that recover the equation, three seeds of at most 8 s here, and as published: the
+Percent of the runs that recover the equation, three seeds of at most 7 s here, and as published: the
 paper allows 2,000,000 equations and no seconds. The network of `generator` is larger than the paper's and
 was trained on other equations, and `dgsr` looks up what exact search finds, so the last columns compare
 results and not methods.
