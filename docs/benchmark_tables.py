@@ -9,8 +9,8 @@ from pathlib import Path
 from table_pages import FOLDER, ROOT, markdown, part_of, runs_of, table_page
 
 from dgsr.benchmarking import summaries, wilson_interval
-from dgsr.benchmarking.published import NAMED_TESTS, TABLES, NamedTest, Table
 from dgsr.benchmarking.recording import commit_of
+from dgsr.benchmarking.registry import NAMED_TESTS, TABLES, NamedTest, Table
 from dgsr.benchmarking.summaries import is_success
 from dgsr.benchmarking.table_runs import Cells
 
@@ -22,7 +22,7 @@ _INTRODUCTION = """# What is found, and by what
 
 `nox -s tables` makes these figures in at most a night of one core, in parts if need be, from one commit
 and the weights that ship. The problems, methods, seconds and tests were stated [in the
-registry](../src/dgsr/benchmarking/published.py) before the run. Each table has a page with seconds,
+registry](../src/dgsr/benchmarking/registry.py) before the run. Each table has a page with seconds,
 equations, pairs of methods and the command that goes on with it. All pages are made from
 `benchmarks/results/tables`, one compressed line of JSON for each run, by
 `python docs/benchmark_tables.py`.
@@ -42,7 +42,9 @@ constraints, and rils-rols must be compiled.
 
 The figures are percent of the problems, with Wilson's 95% intervals, of one run each on one core. A law
 is *found* if the chosen formula is the law with its constants, and *form* asks the same but for the
-values of the constants, which noise hides. A set with several seeds counts the mean share.
+values of the constants, which noise hides. Pyoperon writes a coefficient with every variable, by which
+most of its formulas are longer than *form* allows, so compare it by *found*. A set with several seeds
+counts the mean share.
 
 """
 _PAPER = """

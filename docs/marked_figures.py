@@ -18,8 +18,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from dgsr.benchmarking.published import table_of
 from dgsr.benchmarking.record_files import read_records
+from dgsr.benchmarking.registry import table_of
 from dgsr.benchmarking.summaries import Record, Summary, comparisons, summary
 from dgsr.benchmarking.table_runs import cells, file_of
 

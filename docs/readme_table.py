@@ -1,65 +1,65 @@
-"""The table of the README, from the runs of its commands: `python docs/readme_table.py` writes it."""
+"""The table of the README, from the files of the tables: `python docs/readme_table.py` writes it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-from dgsr.benchmarking.record_files import read_records
-from dgsr.benchmarking.summaries import Record, wilson_interval
+from table_pages import FOLDER, ROOT
 
-ROOT = Path(__file__).parents[1]
+from dgsr.benchmarking.record_files import read_records
+from dgsr.benchmarking.registry import table_of
+from dgsr.benchmarking.summaries import Record, is_success, wilson_interval
+from dgsr.benchmarking.table_runs import cells, file_of
+
 README = ROOT / "README.md"
-RESULTS = ROOT / "benchmarks" / "results"
 #: The comments between which the table stands.
 BEGIN, END = "<!-- docs/readme_table.py -->\n", "<!-- end -->\n"
 _METHODS = ("dgsr", "operon")
-_METHODS_IN_5_S = "--max-time 5 --method dgsr --method operon"
 
 
 class Row(NamedTuple):
-    """What the problems of a row are, in which file its runs are, and what runs them."""
+    """What the problems of a row are."""
 
     title: str
-    file: str
-    set_name: str
-    command: str
+    table: str
+    noise: float
 
 
 ROWS = (
-    Row("laws drawn at random", "readme.jsonl.gz", "drawn:laws",
-        f"dgsr bench drawn:laws --problems 100 --draw-seed 9701 {_METHODS_IN_5_S}"),
-    Row("laws in 30 columns", "readme.jsonl.gz", "drawn:wide",
-        f"dgsr bench drawn:wide --problems 60 --draw-seed 9702 {_METHODS_IN_5_S}"),
-    Row("laws of textbooks", "readme.jsonl.gz", "laws", f"dgsr bench laws {_METHODS_IN_5_S}"),
-)  # fmt: skip
+    Row("laws drawn at random", "drawn_laws", 0.0),
+    Row("laws drawn at random, 1% noise", "drawn_laws", 0.01),
+    Row("laws in 30 columns, 1% noise", "wide", 0.01),
+    Row("laws of textbooks", "laws", 0.0),
+)
 
 
-def readme_table(folder: Path = RESULTS) -> str:
+def readme_table(folder: Path = ROOT / FOLDER) -> str:
     """Return the table.
 
     Parameters
     ----------
     folder : Path
-        Where the files of the runs are.
+        Where the files of the tables are.
     """
-    lines = [("problems", "dgsr", "pyoperon", "command"), ("---",) * 4]
+    lines = [("problems", "seconds", "dgsr", "pyoperon", "command"), ("---",) * 5]
     for row in ROWS:
-        runs = [run for run in read_records(folder / row.file) if run["set"] == row.set_name]
-        cells = [_cell([run for run in runs if run["method"] == method]) for method in _METHODS]
-        n_problems = sum(run["method"] == _METHODS[0] for run in runs)
-        lines.append((f"{n_problems} {row.title}", *cells, f"`{row.command}`"))
+        table = table_of(row.table)
+        runs = cells(table, read_records(file_of(table, folder)))
+        shares = [_share(list(runs[row.noise, method].values())) for method in _METHODS]
+        command = f"`dgsr bench --table {row.table}`"
+        lines.append((f"{len(table.problems)} {row.title}", f"{table.max_time:g}", *shares, command))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _cell(runs: list[Record]) -> str:
-    """Return the share of the problems that are found, with Wilson's interval at 95%, in percent."""
-    n_found = sum(run["found"] for run in runs)
+def _share(runs: list[Record]) -> str:
+    """Return the share of the runs that find the law, with Wilson's interval at 95%, in percent."""
+    n_found = sum(map(is_success, runs))
     low, high = wilson_interval(n_found, len(runs))
     return f"{100 * n_found / len(runs):.0f}% ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def with_table(readme: str, folder: Path = RESULTS) -> str:
+def with_table(readme: str, folder: Path = ROOT / FOLDER) -> str:
     """Return the text of the README with the table that the files make."""
     before, rest = readme.split(BEGIN)
     after = rest.split(END)[1]

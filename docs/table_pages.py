@@ -8,9 +8,9 @@ from typing import Any
 
 from dgsr.benchmarking import summaries
 from dgsr.benchmarking.environment import CHANGED
-from dgsr.benchmarking.published import TABLES, Published, Table
 from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.recording import commit_of
+from dgsr.benchmarking.registry import TABLES, Published, Table
 from dgsr.benchmarking.summaries import Record, is_success
 from dgsr.benchmarking.table_runs import Cells, cells, file_of, n_missing
 from dgsr.problems import load_set
@@ -134,13 +134,15 @@ def _copied(figure: Published) -> tuple[str, ...]:
 
 
 def _pairs(table: Table, runs: Cells) -> Iterator[tuple[str, ...]]:
-    """Yield the comparisons of every two methods, also by the form where it is known, the head first."""
+    """Yield comparisons with the first method, and of generator and gp, also by the form; the head first."""
     yield _heads(table, ("verdict", "first", "second", "problems", "only first", "only second", "p"))
     verdicts = {"found": is_success, **({"form": summaries.has_form} if table.is_drawn else {})}
     for noise in table.noise:
         by_method = {m: list(runs[noise, m].values()) for m in table.methods if runs[noise, m]}
         for verdict, is_solved in verdicts.items():
             for pair in summaries.comparisons(by_method, is_solved):
+                if pair.first != table.methods[0] and pair[:2] != ("generator", "gp"):
+                    continue
                 counts = map(str, (pair.n_problems, pair.only_first, pair.only_second))
                 names = verdict, f"`{pair.first}`", f"`{pair.second}`"
                 yield _named(table, noise, (*names, *counts, f"{pair.p:.2g}"))

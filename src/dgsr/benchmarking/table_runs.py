@@ -1,4 +1,4 @@
-"""Run a table of `dgsr.benchmarking.published`, part by part, and find its runs in a file."""
+"""Run a table of `dgsr.benchmarking.registry`, part by part, and find its runs in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from dgsr.benchmarking.drawn import PREFIX, draw_problems
 from dgsr.benchmarking.drawn_runner import run_drawn
-from dgsr.benchmarking.published import Table
+from dgsr.benchmarking.registry import Table
 from dgsr.benchmarking.runner import run_set
 
 #: The runs of a table by noise and method, then by problem and seed.

@@ -15,7 +15,7 @@ from dgsr.cli.output import print_line, print_message, print_table, warnings_as_
 
 def list_tables() -> None:
     """Print the tables with the hours that they take on one core if no run ends early."""
-    from dgsr.benchmarking.published import TABLES
+    from dgsr.benchmarking.registry import TABLES
 
     tables = TABLES.values()
     rows = [
@@ -36,7 +36,7 @@ def run_tables(
     any_commit: bool,
 ) -> None:
     """Run what is missing of tables, or of some of their methods, and print a summary of each."""
-    from dgsr.benchmarking.published import TABLES, table_of
+    from dgsr.benchmarking.registry import TABLES, table_of
     from dgsr.benchmarking.table_runs import run_table
 
     folder = folder or Path("tables")

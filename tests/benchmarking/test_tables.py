@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from dgsr.benchmarking import METHODS, read_records, wilson_interval
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.fits import _warm
-from dgsr.benchmarking.published import NAMED_TESTS, TABLES, Published, Table, table_of
 from dgsr.benchmarking.record_files import write_records
+from dgsr.benchmarking.registry import NAMED_TESTS, TABLES, Published, Table, table_of
 from dgsr.benchmarking.summaries import comparisons, mcnemar, summary
 from dgsr.benchmarking.table_runs import cells, file_of, n_missing, run_table
 from dgsr.cli import app
@@ -274,6 +274,21 @@ def runs_of(table, found=lambda record: True):
 
 def is_even(record):
     return int(record["problem"][-1]) % 2 == 0
+
+
+def test_a_row_of_the_readme_counts_what_each_method_finds(docs, tmp_path):
+    readme = importlib.import_module("readme_table")
+    for name in {row.table for row in readme.ROWS}:
+        records = runs_of(TABLES[name], lambda record: record["method"] == "dgsr")
+        write_records(file_of(TABLES[name], tmp_path), records)
+    table = TABLES["drawn_laws"]
+    records = runs_of(table, lambda record: record["method"] == "dgsr" or is_even(record))
+    write_records(file_of(table, tmp_path), records)
+    rows = readme.readme_table(tmp_path).splitlines()
+    low, high = (100 * end for end in wilson_interval(30, 60))
+    shares = f"100% (94 to 100) | 50% ({low:.0f} to {high:.0f})"
+    assert rows[2] == f"| 60 laws drawn at random | 5 | {shares} | `dgsr bench --table drawn_laws` |"
+    assert rows[4].startswith("| 60 laws in 30 columns, 1% noise | 15 | 100% (94 to 100) | 0% (0 to 6) |")
 
 
 def test_the_summary_has_both_verdicts_tests_and_failures(docs, tmp_path):
