@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dgsr.cli.bench_tables import list_tables, run_line, run_tables
+from dgsr.cli.bench_tables import list_tables, print_runs, run_line, run_tables
 from dgsr.cli.errors import FAILED, input_errors
-from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
+from dgsr.cli.output import print_message, warnings_as_notes
 
 # Prefix of the names of drawn sets. `dgsr.benchmarking.drawn` defines it, too, but takes a second to import.
 _DRAWN = "drawn:"
@@ -127,7 +127,7 @@ def bench(
                         f"--{option} {value} is for drawn sets, unlike {problem_set}; leave it out."
                     )
             records = _run_named(problem_set, problem or None, max_time, settings)
-        _print_tables(records)
+        print_runs(records)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
 
@@ -148,14 +148,3 @@ def _run_drawn(drawn: tuple[Any, ...], max_time: float | None, settings: dict[st
     from dgsr.benchmarking.drawn_runner import run_drawn
 
     return run_drawn(draw_problems(*drawn), max_time=max_time, **settings)
-
-
-def _print_tables(records: _Records) -> None:
-    """Print how often the formulas are found, also in pairs of methods."""
-    from dgsr.benchmarking import tables
-
-    heading, parts = tables(records)
-    print_line(heading)
-    for rows in parts:
-        print_line()
-        print_table(rows)

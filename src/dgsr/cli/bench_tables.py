@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +56,24 @@ def run_tables(
 
 
 def _print_summary(table: Any, records: list[dict[str, Any]]) -> None:
-    from dgsr.benchmarking.summaries import summary
     from dgsr.benchmarking.table_runs import cells, n_missing
 
     found = cells(table, records)
     n_left = sum(n_missing(table, found).values())
     print_line(f"{table.name}: {table.n_runs - n_left:,} of {table.n_runs:,} runs")
-    print_table(
-        [
-            {"noise": noise, "method": method, **summary(method, runs.values())._asdict()}
-            for (noise, method), runs in found.items()
-            if runs
-        ]
-    )
+    print_runs([record for runs in found.values() for record in runs.values()])
     print_line()
+
+
+def print_runs(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print how often runs find the law, by method, in pairs of methods, and by problem."""
+    from dgsr.benchmarking import tables
+
+    heading, parts = tables(records)
+    print_line(heading)
+    for rows in parts:
+        print_line()
+        print_table(rows)
 
 
 def run_line(record: dict[str, Any]) -> str:
