@@ -219,7 +219,8 @@ def _by_setting(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[str, li
     settings: dict[tuple[Any, ...], dict[str, dict[Any, Record]]] = {}
     for record in records:
         options = dict(record.get("options", {}))
-        flat = {**record, "max_time": record.get("max_time", options.pop("max_time", None))}
+        limit = options.pop("max_time", None)  # runs of drawn sets have it beside their options
+        flat = {"max_time": limit, **record}
         method = " ".join([record["method"], *(f"{name}={value}" for name, value in options.items())])
         runs = settings.setdefault(tuple(flat.get(name) for name in _SETTING), {}).setdefault(method, {})
         runs[record["problem"], record["seed"]] = record
