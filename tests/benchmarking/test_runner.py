@@ -74,6 +74,15 @@ def run(out=None, **options):
     return run_set("feynman_d2", out=out, confirm=False, **{**arguments, **options})
 
 
+def test_a_set_that_allows_longer_equations_than_the_estimator_does_is_run():
+    assert {problem.max_length for problem in load_set("synthetic_d12")} == {256}
+    (record,) = run_set(
+        "synthetic_d12", problems=["Synthetic-1"], methods=["gp"], seeds=1, budget=200, confirm=False
+    )
+    assert "error" not in record
+    assert record["parameters"]["max_length"] == 100
+
+
 def test_one_run_is_a_plain_json_record():
     (record,) = run(problems=["Feynman-1"], seeds=[3], budget=100)
     assert json.loads(json.dumps(record, allow_nan=False)) == record

@@ -12,6 +12,7 @@ from dgsr.benchmarking.fits import timed_fit
 from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import finite, plain, record_all
 from dgsr.benchmarking.recovery import is_found, is_recovered
+from dgsr.estimator.parameters import MOST_TOKENS
 from dgsr.problems import Problem, load_problem, load_set
 
 # The entries of a record that identify a run.
@@ -49,7 +50,8 @@ class _Run(NamedTuple):
         """Fit the method to the problem's data, and return the record of the run."""
         problem = self.problem if self.rows is None else self.problem.with_rows(self.rows)
         data = problem.sample(self.seed, self.noise)
-        settings: dict[str, Any] = {"max_length": problem.max_length, "random_state": self.seed}
+        max_length = min(problem.max_length, MOST_TOKENS)
+        settings: dict[str, Any] = {"max_length": max_length, "random_state": self.seed}
         make, limits = self.make_regressor, (problem.library, self.budget)
         regressor, entries = timed_fit(self.method, make, data, *limits, **settings, **self.options)
         expression = regressor.expression_

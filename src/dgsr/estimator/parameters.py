@@ -196,6 +196,9 @@ def explaining_old_names(init: Callable[P, None]) -> Callable[P, None]:
     return checked
 
 
+#: Most tokens of an equation. A sum of such equations may have 30 levels more.
+MOST_TOKENS = MAX_LEVELS - 30
+
 #: What each parameter of the estimator may be, for scikit-learn.
 RULES: dict[str, list[Any]] = {
     "library": [str, Library],
@@ -206,8 +209,7 @@ RULES: dict[str, list[Any]] = {
     "refine": ["boolean", _Names("auto", *OBJECTIVES)],
     "look_up": ["boolean"],
     "gp": [_Names("compiled", "deap"), HasMethods("evolve"), None],
-    # A sum of such programs may have 30 levels more.
-    "max_length": [Interval(Integral, 2, MAX_LEVELS - 30, closed="both")],
+    "max_length": [Interval(Integral, 2, MOST_TOKENS, closed="both")],
     "loss": [str, callable],
     "selection": [_Names(*SELECTIONS)],
     "constraints": [Mapping, None],
