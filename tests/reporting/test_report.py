@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 import dgsr
 from dgsr import DGSRRegressor, find_symmetries
-from dgsr.cli.fit import print_result, result_of
+from dgsr.cli.results import print_result, result_of
 from dgsr.cli.tabular import read_table
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions import Expression, get_library

@@ -12,9 +12,10 @@ import typer
 
 import dgsr
 from dgsr.cli.errors import input_errors
-from dgsr.cli.fit import check_files, print_result, result_of
+from dgsr.cli.fit import check_files
 from dgsr.cli.options import OUTPUT, AllOption, DecimalMark, JsonOption, ThousandsMark
 from dgsr.cli.output import print_json, print_line, print_note
+from dgsr.cli.results import print_result, result_of
 
 if TYPE_CHECKING:
     from dgsr.estimator.regressor import DGSRRegressor

@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 
 from dgsr import DGSRRegressor
-from dgsr.cli.fit import print_result, result_of
+from dgsr.cli.results import print_result, result_of
 from dgsr.expressions import Expression
 from dgsr.reporting.progress import SearchProgress, search_line, shown
 
