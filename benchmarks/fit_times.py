@@ -246,17 +246,22 @@ def main() -> None:
             for seconds, (name, own) in zip(found, runs, strict=True):
                 for part, values in own.items():
                     seconds.setdefault(": ".join(filter(None, (name, part))), []).extend(values)
+            if arguments.out is not None:  # after every run, since all of them may take half an hour
+                write(arguments.out, arguments.kind, arguments.sources, found)
     for name in found[0]:
         runs = [seconds[name] for seconds in found]
         medians = "".join(f"{statistics.median(own):>10.3f}" for own in runs)
         ratios = [last / first for first, last in zip(runs[0], runs[-1], strict=True) if first > 0.0]
         ratio = f"{statistics.median(ratios):>8.2f} of the first" if len(runs) > 1 and ratios else ""
         print(f"{name:<44}{medians}{ratio}")
-    if arguments.out is not None:
-        rows = [{"name": name, "seconds": [seconds[name] for seconds in found]} for name in found[0]]
-        states = [sources.resolve().parent.name for sources in arguments.sources]
-        result = {"kind": arguments.kind, "states": states, "environment": environment(), "rows": rows}
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def write(out: Path, kind: str, sources: list[Path], found: list[Seconds]) -> None:
+    """Write the runs so far to a file."""
+    rows = [{"name": name, "seconds": [seconds[name] for seconds in found]} for name in found[0]]
+    states = [each.resolve().parent.name for each in sources]
+    result = {"kind": kind, "states": states, "environment": environment(), "rows": rows}
+    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
