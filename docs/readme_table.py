@@ -27,6 +27,7 @@ class Row(NamedTuple):
 
 
 ROWS = (
+    Row("problems of SRBench", "srbench", 0.0),
     Row("laws drawn at random", "drawn_laws", 0.0),
     Row("laws drawn at random, 1% noise", "drawn_laws", 0.01),
     Row("laws in 30 columns, 1% noise", "wide", 0.01),
@@ -46,14 +47,16 @@ def readme_table(folder: Path = ROOT / FOLDER) -> str:
     for row in ROWS:
         table = table_of(row.table)
         runs = cells(table, read_records(file_of(table, folder)))
-        shares = [_share(list(runs[row.noise, method].values())) for method in _METHODS]
+        shares = [_share(list(runs.get((row.noise, method), {}).values())) for method in _METHODS]
         command = f"`dgsr bench --table {row.table}`"
         lines.append((f"{len(table.problems)} {row.title}", f"{table.max_time:g}", *shares, command))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _share(runs: list[Record]) -> str:
-    """Return the share of the runs that find the law, with Wilson's interval at 95%, in percent."""
+    """Return the share of the runs that find the law, with Wilson's interval at 95%, in percent, if any."""
+    if not runs:
+        return "not run"
     n_found = sum(map(is_success, runs))
     low, high = wilson_interval(n_found, len(runs))
     return f"{100 * n_found / len(runs):.0f}% ({100 * low:.0f} to {100 * high:.0f})"

@@ -108,8 +108,8 @@ _SRBENCH = (
     Published("srbench_feynman", "AI Feynman", 52.65, "DGSR paper, appendix SRBench Results, of 130 laws"),
 )
 _SRBENCH_NOTE = (
-    "There are up to 7,500 rows to fit, and one seed, because more seeds of the same problems hardly narrow "
-    "the interval."
+    "These are 119 laws of Feynman's lectures and 14 systems of Strogatz. There are up to 7,500 rows to fit, "
+    "and one seed, because more seeds of the same problems hardly narrow the interval."
 )
 _DRAWN_NOTE = (
     "The noise is in standard deviations of y. An equation is found if the NMSE of the formula on 1,000 "
@@ -130,9 +130,9 @@ TABLES: dict[str, Table] = {
         Table("paper", "The eight recovery sets of the paper", tuple(dict.fromkeys(p.set for p in _PAPER)),
               max_time=7.0, methods=("dgsr", "generator", "gp"), seeds=3, budget=2_000_000, published=_PAPER,
               note="The paper has up to 2,000,000 equations a run and no limit of seconds."),
-        Table("srbench", "SRBench: 119 laws of Feynman's lectures, 14 systems of Strogatz",
+        Table("srbench", "SRBench",
               ("srbench_feynman", "strogatz"), max_time=12.0, published=_SRBENCH, note=_SRBENCH_NOTE),
-        Table("srbench_noise", "SRBench with noise", ("srbench_feynman", "strogatz"), max_time=8.0,
+        Table("srbench_noise", "SRBench, the same problems", ("srbench_feynman", "strogatz"), max_time=8.0,
               methods=("dgsr", "generator", "gp"), noise=(0.01,),
               note=f"The noise is in root mean squares of y, as SRBench adds it. {_SRBENCH_NOTE}"),
         Table("drawn_laws", "Laws drawn afresh", ("drawn:laws",), max_time=5.0, noise=(0.0, 0.01),
