@@ -208,7 +208,8 @@ def small_fits(of_state: Run, columns: list[int]) -> Iterator[tuple[str, Seconds
 def typical(of_state: Run, columns: list[int]) -> Iterator[tuple[str, Seconds]]:
     for rows, n_columns, noise, given in TYPICAL_FITS:
         name = ", ".join([f"{rows:,} x {n_columns}", f"noise {noise:g}", *filter(None, [given])])
-        for package in ("dgsr", *(["pyoperon"] if given in ("", "10 s") else [])):
+        has_peer = given in ("", "10 s") and rows <= 10_000
+        for package in ("dgsr", *(["pyoperon"] if has_peer else [])):
             yield f"{name}, {package}", of_state(TYPICAL, package, *map(str, (rows, n_columns, noise)), given)
 
 
