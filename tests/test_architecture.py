@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -90,6 +92,13 @@ def test_a_person_can_see_the_house_at_a_glance(rooms):
 def test_a_room_does_not_know_a_package(rooms, room, package):
     paths = [path for module, path in rooms.modules().items() if rooms.room_of(module) == room]
     assert [path.name for path in paths if package in packages_of(path)] == []
+
+
+def test_a_process_of_a_search_imports_neither_scikit_learn_nor_pandas():
+    """They would take half of the seconds in which the processes of a fit with `n_jobs` begin."""
+    code = "import sys, dgsr.search.islands; print({'sklearn', 'pandas'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_compiled_code_is_made_of_modules_that_its_digest_covers(rooms):

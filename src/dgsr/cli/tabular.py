@@ -176,7 +176,7 @@ def _inputs(cells: Cells, others: Sequence[str], groups: str | None) -> list[str
 
     The column of groups is none of them.
     """
-    from dgsr.data import is_index, numbers_the_rows
+    from dgsr.data.checks import is_index, numbers_the_rows
 
     names = [name for name in cells.text.columns if name not in (*others, groups)]
     numbers = next(iter(cells.readings.values()))

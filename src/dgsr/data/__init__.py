@@ -1,30 +1,9 @@
-"""The data of a fit: checks, joining and sampling of rows, and the coordinates of a search."""
+"""The data of a fit: checks, joining and sampling of rows, and the coordinates of a search.
 
-from dgsr.data.checks import (
-    check_finite,
-    check_numbers,
-    check_spread,
-    checked,
-    data_warnings,
-    first_of,
-    is_index,
-    numbers_the_rows,
-)
+The checks (`checks`) are imported by name, since they import scikit-learn, which no process of a search needs.
+"""
+
 from dgsr.data.prepared import Prepared, prepare, redundant_columns
 from dgsr.data.rows import are_counts, row_ranks
 
-__all__ = [
-    "Prepared",
-    "are_counts",
-    "check_finite",
-    "check_numbers",
-    "check_spread",
-    "checked",
-    "data_warnings",
-    "first_of",
-    "is_index",
-    "numbers_the_rows",
-    "prepare",
-    "redundant_columns",
-    "row_ranks",
-]
+__all__ = ["Prepared", "are_counts", "prepare", "redundant_columns", "row_ranks"]

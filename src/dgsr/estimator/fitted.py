@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dgsr.data import check_finite, check_numbers, first_of
+from dgsr.data.checks import check_finite, check_numbers, first_of
 from dgsr.data.groups import numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
 from dgsr.expressions.formulas.expression import Expression

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from dgsr.constants.scaling import check_can_scale
-from dgsr.data import check_spread, checked, data_warnings, first_of
+from dgsr.data.checks import check_spread, checked, data_warnings, first_of
 from dgsr.data.groups import column_of, labels_of, n_columns, numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
 from dgsr.estimator.fitted import FittedRegressor
