@@ -1,6 +1,6 @@
 """The data of a fit: checks, joining and sampling of rows, and the coordinates of a search.
 
-The checks (`checks`) are imported by name, since they import scikit-learn, which no process of a search needs.
+The checks (`checks`) are imported by name, since they import scikit-learn, which no search needs.
 """
 
 from dgsr.data.prepared import Prepared, prepare, redundant_columns
