@@ -109,6 +109,39 @@ def test_islands_in_threads_find_the_same_and_each_makes_its_search_once(undistu
     assert not any(_kept.values())
 
 
+def of_a_difference():
+    """Return a table whose target depends on the difference of two columns, and on a third one."""
+    columns = np.random.default_rng(1).uniform(0.5, 2.0, (60, 3))
+    a, b, c = columns.T
+    return columns, np.exp(-((a - b) ** 2)) * c + 0.3 * np.sin(9.0 * c)
+
+
+SYMMETRIC = {"look_up": True, "max_evaluations": 20_000}
+
+
+def test_a_table_of_fewer_columns_has_as_many_islands(monkeypatch):
+    advance, advanced = Islands.advance, []
+
+    def counted(self):
+        advanced.append((len(self.data.columns), self.n_islands, self._n_alone))
+        advance(self)
+
+    monkeypatch.setattr(Islands, "advance", counted)
+    monkeypatch.setattr("dgsr.search.islands._N_ALONE", 1)
+    with parallel_config("sequential"):
+        small(**SYMMETRIC).fit(*of_a_difference())
+    of_table = [alone for n_columns, n, alone in advanced if n_columns < 3 and n == 2]
+    assert of_table[:2] == [1, 0]
+
+
+@pytest.mark.slow
+def test_processes_find_in_a_table_of_fewer_columns_what_islands_in_turns_find(monkeypatch):
+    monkeypatch.setattr("dgsr.search.islands._N_ALONE", 1)
+    with parallel_config("sequential"):
+        in_one = small(**SYMMETRIC).fit(*of_a_difference())
+    assert_same(small(**SYMMETRIC).fit(*of_a_difference()), in_one)
+
+
 def test_the_number_of_islands_matters(undisturbed):
     with pytest.raises(AssertionError):
         assert_same(in_turns(small(n_jobs=3, **COMPARED)), undisturbed)

@@ -49,6 +49,11 @@ _MOST_ROUNDS = 8
 _SHARE_OF_SECONDS = 0.1
 # Fewest and most seconds between two meetings in this case.
 _SECONDS = (1.0, 2.0)
+# Rounds of a search in a table of fewer columns before processes take part in it. They take about as long as
+# the processes take to start, and most such searches are over by then.
+_N_ALONE = 16
+# The same once they have started, since at first the programs of a table differ too little to be shared.
+_N_ALONE_STARTED = 4
 # Programs that migrate from each island to the next when they meet. With them 20 of 22 laws were found,
 # without 18, a difference within chance.
 _N_MIGRANTS = 5
@@ -108,17 +113,25 @@ class _WeightGroup(NamedTuple):
 class Islands(Search):
     """A search whose rounds are done by several searches, in processes of joblib's active backend.
 
-    The steps before the rounds are done once, in this process. The archive holds the best programs of all
-    islands, and the budget counts the evaluations of all. Every second island multiplies the weights of the
-    rows by `precision_of` of the data, if it is given, but not in libraries without constants, where a
-    process would fill the bank of exact search twice. The other arguments are those of `Search`.
+    The steps before the rounds, and `n_alone` rounds, are done once, in this process. The archive holds the
+    best programs of all islands, and the budget counts the evaluations of all. Every second island multiplies
+    the weights of the rows by `precision_of` of the data, if it is given, but not in libraries without
+    constants, where a process would fill the bank of exact search twice. The other arguments are those of
+    `Search`.
     """
 
     def __init__(
-        self, *, n_islands: int, precision_of: Callable[[DataSet], np.ndarray] | None = None, **arguments: Any
+        self,
+        *,
+        n_islands: int,
+        precision_of: Callable[[DataSet], np.ndarray] | None = None,
+        n_alone: int = 0,
+        **arguments: Any,
     ) -> None:
         super().__init__(**arguments)
-        self.n_islands, self._seed = n_islands, arguments["seed"]
+        self.n_islands, self._seed, self._n_alone = n_islands, arguments["seed"], n_alone
+        self._precision_of = precision_of
+        self._last: Islands | None = None  # the last one for a table of fewer columns
         self._states: list[State] = []
         self._has_begun = False  # whether processes have been started
         weighted = [self.data]
@@ -147,6 +160,17 @@ class Islands(Search):
             for judge in self._judges:
                 _kept.pop(judge.key, None)  # where islands took turns in this process
 
+    def _alike(self, **arguments: Any) -> Search:
+        """Return islands for another table."""
+        have_started = self._last is not None and self._last._has_begun
+        self._last = Islands(
+            n_islands=self.n_islands,
+            precision_of=self._precision_of,
+            n_alone=_N_ALONE_STARTED if have_started else _N_ALONE,
+            **arguments,
+        )
+        return self._last
+
     def _judge_of(self, data: DataSet, arguments: dict[str, Any]) -> _WeightGroup:
         """Return what islands with the weights of `data` share."""
         unlimited = Budget(np.iinfo(np.int64).max, None)
@@ -160,6 +184,10 @@ class Islands(Search):
 
     def advance(self) -> None:
         """Advance every island by a few rounds, and gather what they found."""
+        if self._n_alone > 0:
+            self._n_alone -= 1
+            super().advance()
+            return
         if not self._states:
             self._states = [self._new_island(i) for i in range(self.n_islands)]
         everyone = range(self.n_islands)

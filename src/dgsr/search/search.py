@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -198,10 +199,17 @@ class Search(SearchState):
         own = tuple(pair for pair in library.complexities if pair[0] in library.operators)
         library = replace(library, complexities=own)
         config = replace(self.config, symmetries=symmetries, gain=_GAIN_OF_FEWER_COLUMNS)
-        inner = Search(data, library, free, config, generator, engine, seed, self.budget)
+        inner = self._alike(
+            data=data, library=library, constraints=free, config=config, generator=generator, engine=engine,
+            seed=seed, budget=self.budget,
+        )  # fmt: skip
         run(inner)
         widths = inner.long.programs.tokens.shape[1], inner.long.programs.constants.shape[1]
         return Population.concatenate([inner.archive.population().of_width(*widths), inner.long.programs])
+
+    def _alike(self, **arguments: Any) -> Search:
+        """Return another search with as many processes as this one."""
+        return Search(**arguments)
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
