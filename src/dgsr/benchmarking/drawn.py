@@ -23,8 +23,6 @@ from dgsr.problems.problem import Sample
 
 #: Prefix of the names of drawn sets.
 PREFIX = "drawn:"
-#: Fewest and most rows of a fit, unless the set has its own; the logarithm of their number is uniform.
-ROWS = 20, 200
 #: Number of noise-free rows of the test.
 N_TEST = 1_000
 # Numbers of columns of the first 20 of 21 consecutive problems, and of the last, in turn.
@@ -47,7 +45,7 @@ class DrawnSet(NamedTuple):
     prior: Callable[[Library], Prior]
     constraints: Constraints
     n_columns: int | None = None  # columns of every problem; None for the numbers of `_n_columns`
-    rows: tuple[int, int] = ROWS
+    rows: tuple[int, int] = (20, 200)  # fewest and most of a fit; the logarithm of their number is uniform
     n_variables: range | None = None  # columns that matter; if given, half of the others are related to these
 
 
