@@ -8,9 +8,6 @@ import numpy as np
 
 from dgsr.cli.tabular import Table
 
-# Fewest rows of a fit, and of the test, on which R2 is computed.
-_LEAST = 2
-
 
 def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
     """Return the rows of the fit and the rows held out, both in the order of the table.
@@ -24,10 +21,10 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
         )
     n = len(table.y)
     n_out = round(share * n)
-    if min(n_out, n - n_out) < _LEAST:
+    if min(n_out, n - n_out) < 2:
         raise ValueError(
             f"--test-size {share:g} holds out {n_out} of {n} rows, and the fit and the test need at least "
-            f"{_LEAST} each; give more rows, or another share."
+            "2 each; give more rows, or another share."
         )
     is_out = np.zeros(n, dtype=np.bool_)
     is_out[np.random.default_rng(seed).permutation(n)[:n_out]] = True
