@@ -11,14 +11,14 @@ import numpy as np
 
 from dgsr.cli.dialect import SHEET_ERROR, Sheet
 from dgsr.cli.marks import ANY_NUMBER, Marks, possible_marks
+from dgsr.cli.names import DASHES
 from dgsr.cli.quoting import TableError, lines_text, quoted, units_text
 
 if TYPE_CHECKING:
     import pandas
 
 # Cells that have no value, in lower case.
-_MISSING = {"", "na", "n/a", "n.a.", "n.a", "nan", "-nan", "<na>", "null", "none", "?", ".", "-", "--", "---"}
-_MISSING |= {"\u2013", "\u2014", "\u2212"}
+_MISSING = {"", "na", "n/a", "n.a.", "n.a", "nan", "-nan", "<na>", "null", "none", "?", ".", *DASHES}
 # Cells of columns of truth values, in lower case, and their numbers.
 _TRUTH_VALUES = ({"true": "1", "false": "0"}, {"yes": "1", "no": "0"})
 
