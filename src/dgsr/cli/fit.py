@@ -257,22 +257,21 @@ def fit(
                 score = score_of(regressor.predict(held_out.inputs), held_out)
                 result["test"] = score | {"seed": random_state}
             printed = partial(print_result, regressor, result, all_rows)
-            outputs = [partial(print_json, result) if as_json else printed]
+            outputs: list[Callable[[], None]] = [partial(print_json, result) if as_json else printed]
             if save is not None:
                 outputs.append(partial(regressor.save, save, target=target))
             if report is not None:
-                options = _report_options(table, held_out, regressor, random_state)
-                write = partial(regressor.report, report, table.inputs, table.y, **options)
-                outputs.append(partial(_in_phase, f"writing {report}", quiet, write))
+
+                def write_report() -> None:
+                    options = _report_options(table, held_out, regressor, random_state)
+                    with progress(quiet, phase=f"writing {report}"):
+                        regressor.report(report, table.inputs, table.y, **options)
+
+                outputs.append(write_report)
             with warnings_as_notes():
                 run_outputs(outputs)
     if result["stop_reason"] == "interrupted" or interrupts.n:
         raise typer.Exit(interrupted_code(signals))
-
-
-def _in_phase(phase: str, quiet: bool, act: Callable[[], None]) -> None:
-    with progress(quiet, phase=phase):
-        act()
 
 
 def _report_options(
