@@ -106,7 +106,8 @@ def bench(
         with input_errors():
             raise ValueError("--hours is for tables; leave it out, or limit each run by --max-time.")
     settings: dict[str, Any] = {"methods": list(dict.fromkeys(method or ["dgsr"])), "seeds": seeds}
-    settings |= {"noise": noise, "n_jobs": n_jobs, "out": out, "any_commit": any_commit, "callback": print_run}
+    settings |= {"noise": noise, "n_jobs": n_jobs, "out": out, "any_commit": any_commit}
+    settings |= {"callback": print_run}
     settings |= {} if budget is None else {"budget": budget}
     goes_on = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     with input_errors(f"interrupted; {goes_on}"), warnings_as_notes():
