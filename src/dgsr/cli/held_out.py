@@ -37,9 +37,9 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
 
 
 def _rows(table: Table, chosen: np.ndarray) -> Table:
-    weights, lines = (None if each is None else each[chosen] for each in (table.weights, table.lines))
-    groups = None if table.groups is None else table.groups[chosen]
-    return table._replace(X=table.X[chosen], y=table.y[chosen], weights=weights, lines=lines, groups=groups)
+    X, y, lines = table.X[chosen], table.y[chosen], table.lines[chosen]
+    weights, groups = (None if each is None else each[chosen] for each in (table.weights, table.groups))
+    return table._replace(X=X, y=y, lines=lines, weights=weights, groups=groups)
 
 
 def score_of(predicted: np.ndarray, rows: Table) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import dgsr
 from dgsr.cli.output import print_line, print_table
+from dgsr.cli.quoting import lines_text
 from dgsr.reporting.numbers import finite
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
             "formula": with_short_names(candidate.expression.shortened()).text,
         }
         rows.append(cells | ({"constants": candidate.units_text()} if has_units else {}))
-    chosen = next(index for index, row in enumerate(result["pareto_front"]) if row["chosen"])
+    chosen = front.index_of(regressor.expression_)
     first, last = (0, len(rows)) if all_rows else window(chosen, len(rows))
     print_table(rows[first:last])
     if last - first < len(rows):
@@ -116,8 +117,6 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
     if result["loss"] == "relative":
         print_line("errors count in proportion to the target")
     if lines := result.get("lines_left_out"):
-        from dgsr.cli.quoting import lines_text
-
         print_line(f"left out as outliers: {lines_text(lines, most=20)} of the table")
     if "test" in result:
         print_line(_test_line(result["test"]))
