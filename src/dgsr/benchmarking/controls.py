@@ -38,8 +38,6 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.search.evolution import random_population
 
-Control = Callable[[Generator, int, int], Generator]
-
 
 def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
     """Return the data sets of `n` equations of the prior, of 30 rows and with columns in random order."""
@@ -51,7 +49,7 @@ def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnD
 
 
 def _with(generator: Generator, **methods: Callable[..., Any]) -> Generator:
-    """Return a copy of a generator with other methods in place of those of the same names."""
+    """Return a copy of a generator with some of its methods replaced."""
     twin = copy.copy(generator)
     vars(twin).update(methods)
     return twin
@@ -140,7 +138,7 @@ def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Po
 
 
 #: The controls by name.
-CONTROLS: dict[str, Control] = {
+CONTROLS: dict[str, Callable[[Generator, int, int], Generator]] = {
     "misled": misled,
     "blind": blind,
     "features": features,

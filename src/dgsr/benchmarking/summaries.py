@@ -23,10 +23,8 @@ from typing import Any, NamedTuple
 from scipy.stats import binomtest
 
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
-from dgsr.benchmarking.record_files import read_records
+from dgsr.benchmarking.record_files import Record, read_records
 from dgsr.reporting.numbers import cell
-
-Record = Mapping[str, Any]
 
 # Settings of a run, which must agree for runs to be summarised together.
 _SETTING = ("set", "draw_seed", "noise", "sampled_rows", "max_time", "budget")
