@@ -25,8 +25,6 @@ from dgsr.problems.problem import Sample
 PREFIX = "drawn:"
 #: Number of noise-free rows of the test.
 N_TEST = 1_000
-# Numbers of columns of the first 20 of 21 consecutive problems, and of the last, in turn.
-_USUAL_COLUMNS, _MANY_COLUMNS = (1, 2, 3, 4, 5), (6, 7, 8)
 # Smallest variance of y on the rows of the fit, relative to all rows. With less they do not show the law.
 _LEAST_VARIANCE = 1e-6
 # Lowest and highest rank correlation of a correlated column with a column that matters.
@@ -228,6 +226,6 @@ def _relate(X: np.ndarray, n_variables: int, rng: np.random.Generator) -> None:
 
 
 def _n_columns(number: int) -> int:
+    """Return 1 to 5 in turn for the first 20 of 21 consecutive problems, and 6 to 8 in turn for the last."""
     cycle, place = divmod(number, 21)
-    columns, turn = (_USUAL_COLUMNS, place) if place < 20 else (_MANY_COLUMNS, cycle)
-    return columns[turn % len(columns)]
+    return 1 + place % 5 if place < 20 else 6 + cycle % 3
