@@ -68,7 +68,7 @@ def run(*arguments: str):
     ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
-    X, y, names, target, notes, weights, lines, units, groups = read_table(write(content), "y")
+    X, y, names, target, lines, notes, weights, units, groups = read_table(write(content), "y")
     assert groups is None
     assert (notes, weights, units) == ((), None, {})
     written = content.removeprefix("\ufeff").splitlines()
