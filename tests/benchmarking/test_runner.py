@@ -16,6 +16,7 @@ import torch
 from dgsr.benchmarking import METHODS, read_records, run_set, tables, to_markdown, wilson_interval
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.fits import _warm, described
+from dgsr.benchmarking.methods import PACKAGES
 from dgsr.benchmarking.record_files import adding_to, write_records
 from dgsr.benchmarking.runner import is_found_for
 from dgsr.benchmarking.summaries import is_success, summary
@@ -296,6 +297,7 @@ def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search
             for name in ("vpg", "risk-seeking")
             for ending, without in (("", {"refine": True}), ("-alone", {"gp_generations": 0}))
         },
+        **{peer: {} for peer in PACKAGES},
     }
 
 

@@ -68,7 +68,7 @@ def run(*arguments: str):
     ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
-    X, y, names, target, notes, weights, lines, units, groups = read_table(write(content), "y")
+    X, y, names, target, lines, notes, weights, units, groups = read_table(write(content), "y")
     assert groups is None
     assert (notes, weights, units) == ((), None, {})
     written = content.removeprefix("\ufeff").splitlines()
@@ -803,7 +803,8 @@ def test_rows_are_held_out_by_the_seed_and_the_formula_is_tested_on_them(areas):
 
 
 def test_a_score_on_rows_held_out_is_weighted_and_may_have_no_value():
-    rows = Table(np.zeros((3, 1)), np.array([1.0, 2.0, 4.0]), ("x",), "y", (), np.array([1.0, 1.0, 2.0]))
+    y, weights = np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0])
+    rows = Table(np.zeros((3, 1)), y, ("x",), "y", np.arange(2, 5), weights=weights)
     mean = np.average(rows.y, weights=rows.weights)
     assert score_of(np.full(3, mean), rows)["r2"] == pytest.approx(0.0)
     unknown = {"n_rows": 3, "r2": None, "nmse": None}
@@ -814,7 +815,7 @@ def test_a_score_on_rows_held_out_is_weighted_and_may_have_no_value():
 def test_rows_without_weight_cannot_be_held_out_alone():
     weights = np.zeros(8)
     weights[np.random.default_rng(0).permutation(8)[2:]] = 1.0
-    table = Table(np.zeros((8, 1)), np.arange(8.0), ("x",), "y", (), weights)
+    table = Table(np.zeros((8, 1)), np.arange(8.0), ("x",), "y", np.arange(2, 10), weights=weights)
     with pytest.raises(ValueError, match=r"holds out 2 rows whose weights are all 0; choose another"):
         split(table, 0.25, 0)
 

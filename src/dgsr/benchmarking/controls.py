@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,8 +38,6 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.search.evolution import random_population
 
-Control = Callable[[Generator, int, int], Generator]
-
 
 def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
     """Return the data sets of `n` equations of the prior, of 30 rows and with columns in random order."""
@@ -49,14 +48,20 @@ def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnD
     return prior.draw(*arguments, in_any_order=True)
 
 
+def _with(generator: Generator, **methods: Callable[..., Any]) -> Generator:
+    """Return a copy of a generator with some of its methods replaced."""
+    twin = copy.copy(generator)
+    vars(twin).update(methods)
+    return twin
+
+
 def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     """Return a copy of a generator that always reads the same other data set, drawn by `seed`."""
     other = _others(generator, n_variables, 1, seed)
-    twin = copy.copy(generator)
-    twin.encode_dataset = lambda X, y, seed=0: generator.encode_dataset(  # type: ignore[method-assign]
-        other.X[0], other.y[0], seed
+    return _with(
+        generator,
+        encode_dataset=lambda X, y, seed=0: generator.encode_dataset(other.X[0], other.y[0], seed),
     )
-    return twin
 
 
 def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
@@ -64,16 +69,13 @@ def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
     others = _others(generator, n_variables, 32, seed)
     encodings = [generator.encode_dataset(X, y).latents[0] for X, y in zip(others.X, others.y, strict=True)]
     mean = Encoding(torch.stack(encodings).mean(0, keepdim=True))
-    twin = copy.copy(generator)
-    twin.encode_dataset = lambda X, y, seed=0: mean  # type: ignore[method-assign]
-    return twin
+    return _with(generator, encode_dataset=lambda X, y, seed=0: mean)
 
 
 def features(generator: Generator, n_variables: int, seed: int) -> Generator:
     """Return a copy that samples the 25 simple functions which fit best, without learned weights."""
     grammar = generator.grammar(n_variables)
     candidates = _simple_programs(generator.library, n_variables, grammar)
-    twin = copy.copy(generator)
     best: list[Population] = []
 
     def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
@@ -90,10 +92,12 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
         rows = np.arange(n) % len(best[0])
         return Samples(best[0].tokens[rows], best[0].lengths[rows], np.zeros(n))
 
-    twin.encode_dataset = encode_dataset  # type: ignore[method-assign]
-    twin.guide_probabilities = guide_probabilities  # type: ignore[method-assign]
-    twin.sample_encoded = sample_encoded  # type: ignore[method-assign]
-    return twin
+    return _with(
+        generator,
+        encode_dataset=encode_dataset,
+        guide_probabilities=guide_probabilities,
+        sample_encoded=sample_encoded,
+    )
 
 
 def guide_alone(generator: Generator, n_variables: int, seed: int) -> Generator:
@@ -104,16 +108,12 @@ def guide_alone(generator: Generator, n_variables: int, seed: int) -> Generator:
         drawn = random_population(n, library, grammar._replace(weight=prior_weights(grammar, library)), state)
         return Samples(drawn.tokens, drawn.lengths, np.zeros(n))
 
-    twin = copy.copy(generator)
-    twin.sample_encoded = sample_encoded  # type: ignore[method-assign]
-    return twin
+    return _with(generator, sample_encoded=sample_encoded)
 
 
 def samples_alone(generator: Generator, n_variables: int, seed: int) -> Generator:
     """Return a copy without a guide."""
-    twin = copy.copy(generator)
-    twin.guide_probabilities = lambda encoding: None  # type: ignore[method-assign]
-    return twin
+    return _with(generator, guide_probabilities=lambda encoding: None)
 
 
 def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Population:
@@ -138,7 +138,7 @@ def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Po
 
 
 #: The controls by name.
-CONTROLS: dict[str, Control] = {
+CONTROLS: dict[str, Callable[[Generator, int, int], Generator]] = {
     "misled": misled,
     "blind": blind,
     "features": features,

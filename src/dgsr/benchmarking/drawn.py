@@ -23,12 +23,8 @@ from dgsr.problems.problem import Sample
 
 #: Prefix of the names of drawn sets.
 PREFIX = "drawn:"
-#: Fewest and most rows of a fit, unless the set has its own; the logarithm of their number is uniform.
-ROWS = 20, 200
 #: Number of noise-free rows of the test.
 N_TEST = 1_000
-# Numbers of columns of the first 20 of 21 consecutive problems, and of the last, in turn.
-_USUAL_COLUMNS, _MANY_COLUMNS = (1, 2, 3, 4, 5), (6, 7, 8)
 # Smallest variance of y on the rows of the fit, relative to all rows. With less they do not show the law.
 _LEAST_VARIANCE = 1e-6
 # Lowest and highest rank correlation of a correlated column with a column that matters.
@@ -47,7 +43,7 @@ class DrawnSet(NamedTuple):
     prior: Callable[[Library], Prior]
     constraints: Constraints
     n_columns: int | None = None  # columns of every problem; None for the numbers of `_n_columns`
-    rows: tuple[int, int] = ROWS
+    rows: tuple[int, int] = (20, 200)  # fewest and most of a fit; the logarithm of their number is uniform
     n_variables: range | None = None  # columns that matter; if given, half of the others are related to these
 
 
@@ -230,6 +226,6 @@ def _relate(X: np.ndarray, n_variables: int, rng: np.random.Generator) -> None:
 
 
 def _n_columns(number: int) -> int:
+    """Return 1 to 5 in turn for the first 20 of 21 consecutive problems, and 6 to 8 in turn for the last."""
     cycle, place = divmod(number, 21)
-    columns, turn = (_USUAL_COLUMNS, place) if place < 20 else (_MANY_COLUMNS, cycle)
-    return columns[turn % len(columns)]
+    return 1 + place % 5 if place < 20 else 6 + cycle % 3

@@ -20,15 +20,10 @@ def _control_regressor(control, **parameters):
     return control_regressor(control, **parameters)
 
 
-def _peer(name: str) -> Callable[..., Any]:
-    """Return a function that makes a regressor of the class `name` of `dgsr.benchmarking.peers`."""
+def _peer(name, **parameters):
+    from dgsr.benchmarking import peers
 
-    def regressor(**parameters):
-        from dgsr.benchmarking import peers
-
-        return getattr(peers, name)(**parameters)
-
-    return regressor
+    return getattr(peers, name)(**parameters)
 
 
 # Parameters of the method `generator`, which the ablations change.
@@ -63,8 +58,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "untrained-alone": partial(_dgsr_regressor, generator="untrained", look_up=False, gp_generations=0),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "exact": partial(_dgsr_regressor, generator=None),
-    "operon": _peer("OperonRegressor"),
-    "operon-selected": _peer("OperonSelectedRegressor"),
+    "operon": partial(_peer, "OperonRegressor"),
+    "operon-selected": partial(_peer, "OperonSelectedRegressor"),
 }
 
 #: The package of each peer, under the name by which pip installs it.

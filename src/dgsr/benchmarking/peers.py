@@ -38,11 +38,27 @@ def imported(module: str) -> Any:
         ) from error
 
 
-class _Peer(RegressorMixin, BaseEstimator):
-    """Base class of the peers, with the parameters of all methods and the result as an expression."""
+class OperonRegressor(RegressorMixin, BaseEstimator):
+    """Genetic programming of pyoperon on one thread.
 
-    #: The peer's names of the operators that it has, by our names.
-    names: ClassVar[dict[str, str]]
+    Notes
+    -----
+    The parameters are those of its entry in SRBench, two objectives (error and length) and one step of
+    Levenberg-Marquardt for the constants of each formula, without the tuning of operators and length in
+    SRBench; all others are the package's defaults. The formula of the front with the smallest Bayesian
+    information criterion is chosen, since the default criterion, a description length, needs the noise as a
+    parameter. It lacks ``cube``, ``neg`` and ``inv``. Its formulas have coefficients of variables, a scale
+    and an offset in every library, and `max_length` bounds its nodes without these. It computes in single
+    precision. `max_time` is rounded down to whole seconds, at least one. One evaluation computes the
+    residuals or their derivatives on all rows.
+    """
+
+    #: Pyoperon's names of the operators that it has, by our names.
+    names: ClassVar[dict[str, str]] = {
+        "add": "add", "sub": "sub", "mul": "mul", "div": "div", "exp": "exp", "log": "log", "sin": "sin",
+        "cos": "cos", "sqrt": "sqrt", "square": "square", "pow": "pow", "tanh": "tanh", "abs": "abs",
+        "arcsin": "asin", "arccos": "acos",
+    }  # fmt: skip
     expression_: Expression
     pareto_front_: list[Candidate]
     n_evaluations_: int
@@ -62,32 +78,6 @@ class _Peer(RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.max_time = max_time
 
-    def _functions(self) -> list[str]:
-        operators = get_library(self.library, 1).operators
-        return [self.names[operator] for operator in operators if operator in self.names]
-
-
-class OperonRegressor(_Peer):
-    """Genetic programming of pyoperon on one thread.
-
-    Notes
-    -----
-    The parameters are those of its entry in SRBench, two objectives (error and length) and one step of
-    Levenberg-Marquardt for the constants of each formula, without the tuning of operators and length in
-    SRBench; all others are the package's defaults. The formula of the front with the smallest Bayesian
-    information criterion is chosen, since the default criterion, a description length, needs the noise as a
-    parameter. It lacks ``cube``, ``neg`` and ``inv``. Its formulas have coefficients of variables, a scale
-    and an offset in every library, and `max_length` bounds its nodes without these. It computes in single
-    precision. `max_time` is rounded down to whole seconds, at least one. One evaluation computes the
-    residuals or their derivatives on all rows.
-    """
-
-    names: ClassVar[dict[str, str]] = {
-        "add": "add", "sub": "sub", "mul": "mul", "div": "div", "exp": "exp", "log": "log", "sin": "sin",
-        "cos": "cos", "sqrt": "sqrt", "square": "square", "pow": "pow", "tanh": "tanh", "abs": "abs",
-        "arcsin": "asin", "arccos": "acos",
-    }  # fmt: skip
-
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Search for a formula of `y`, shape (n_samples,), in the columns of `X`."""
         return self._search(X, y, slice(None), self.max_time)
@@ -98,8 +88,10 @@ class OperonRegressor(_Peer):
         """Search in some `columns` of `X`; the formulas have the numbers that these have in `X`."""
         self._columns, self.n_features_in_ = columns, X.shape[1]
         limit = None if max_time is None else max(1, int(max_time))
+        operators = get_library(self.library, 1).operators
+        symbols = [self.names[operator] for operator in operators if operator in self.names]
         model = imported("pyoperon.sklearn").SymbolicRegressor(
-            allowed_symbols=",".join([*self._functions(), "constant", "variable"]),
+            allowed_symbols=",".join([*symbols, "constant", "variable"]),
             objectives=["r2", "length"],
             optimizer_iterations=1,
             model_selection_criterion="bayesian_information_criterion",
@@ -130,7 +122,8 @@ class OperonRegressor(_Peer):
     def _expression(self, tree: Any) -> Expression:
         names = [f"x{i + 1}" for i in np.arange(self.n_features_in_)[self._columns]]
         decimals = decimals_of([node.Value for node in tree.Nodes])
-        return _read(self._model.get_model_string(tree, decimals, names), self.n_features_in_)
+        text = self._model.get_model_string(tree, decimals, names)
+        return Expression.from_text(text, get_library("physics", self.n_features_in_))
 
 
 class OperonSelectedRegressor(OperonRegressor):
@@ -158,7 +151,3 @@ def decimals_of(values: Sequence[float]) -> int:
     """Return how many decimals identify numbers in single precision (9 digits), of at most 49 digits."""
     powers = [math.floor(math.log10(abs(value))) for value in values if value != 0.0 and math.isfinite(value)]
     return max(0, min(9 - min(powers, default=0), 48 - max([0, *powers])))
-
-
-def _read(text: str, n_columns: int) -> Expression:
-    return Expression.from_text(text, get_library("physics", n_columns))

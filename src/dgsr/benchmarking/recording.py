@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.record_files import adding_to, read_records
+from dgsr.reporting.numbers import finite
 
 
 class Run(Protocol):
@@ -124,12 +124,6 @@ def _in_parallel(
 def plain(value: Any) -> Any:
     """Return `value` after a round trip through JSON, or as text if JSON cannot represent it."""
     return json.loads(json.dumps(value, default=str))
-
-
-def finite(value: float) -> float | None:
-    """Return a number, or None if it is not finite, which JSON cannot represent."""
-    value = float(value)
-    return value if math.isfinite(value) else None
 
 
 def nmse(y: np.ndarray, prediction: np.ndarray) -> float | None:

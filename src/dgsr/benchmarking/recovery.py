@@ -117,10 +117,6 @@ def is_recovered(
     time_limit : float
         Most seconds for sympy.
 
-    Returns
-    -------
-    Recovery
-
     References
     ----------
     La Cava et al., "Contemporary Symbolic Regression Methods and their Relative Performance",

@@ -10,10 +10,11 @@ import numpy as np
 
 from dgsr.benchmarking.fits import timed_fit
 from dgsr.benchmarking.methods import METHODS, check_methods
-from dgsr.benchmarking.recording import finite, plain, record_all
+from dgsr.benchmarking.recording import plain, record_all
 from dgsr.benchmarking.recovery import is_found, is_recovered
 from dgsr.estimator.parameters import MOST_TOKENS
 from dgsr.problems import Problem, load_problem, load_set
+from dgsr.reporting.numbers import finite
 
 # The entries of a record that identify a run.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options", "sampled_rows")

@@ -23,10 +23,8 @@ from typing import Any, NamedTuple
 from scipy.stats import binomtest
 
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
-from dgsr.benchmarking.record_files import read_records
+from dgsr.benchmarking.record_files import Record, read_records
 from dgsr.reporting.numbers import cell
-
-Record = Mapping[str, Any]
 
 # Settings of a run, which must agree for runs to be summarised together.
 _SETTING = ("set", "draw_seed", "noise", "sampled_rows", "max_time", "budget")
@@ -190,19 +188,19 @@ def tables(records: Iterable[Record]) -> tuple[str, list[list[dict[str, Any]]]]:
     """
     records = list(records)
     settings = _by_setting(records)
-    differing = [i for i, _ in enumerate(_SETTING) if len({repr(setting[i]) for setting in settings}) > 1]
-    common = {name: value for setting in settings for name, value in zip(_SETTING, setting)}
+    values = dict(zip(_SETTING, zip(*settings)))  # of all settings, by name
+    differing = [name for name, given in values.items() if len(set(map(repr, given))) > 1]
     heading = ", ".join(
-        f"{name} {common[name]}"
-        for i, name in enumerate(_SETTING)
-        if i not in differing and common.get(name) is not None
+        f"{name} {given[0]}"
+        for name, given in values.items()
+        if name not in differing and given[0] is not None
     )
     commits = {record["environment"]["commit"] for record in records if "environment" in record}
     if len(commits) > 1:
         heading += f"; the runs are of {len(commits)} commits"
     parts: list[list[dict[str, Any]]] = [[], [], []]
     for setting, runs in settings.items():
-        own = {_SETTING[i]: setting[i] for i in differing}
+        own = {name: value for name, value in zip(_SETTING, setting) if name in differing}
         for rows, of_setting in zip(parts, (_methods(runs), _pairs(runs), _problems(runs)), strict=True):
             rows += [{**own, **row} for row in of_setting]
     return heading, [rows for rows in parts if rows]

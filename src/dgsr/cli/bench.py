@@ -7,14 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dgsr.cli.bench_tables import list_tables, print_runs, run_line, run_tables
+from dgsr.cli.bench_tables import list_tables, print_run, print_runs, run_tables
 from dgsr.cli.errors import FAILED, input_errors
-from dgsr.cli.output import print_message, warnings_as_notes
-
-# Prefix of the names of drawn sets. `dgsr.benchmarking.drawn` defines it, too, but takes a second to import.
-_DRAWN = "drawn:"
-
-_Records = list[dict[str, Any]]
+from dgsr.cli.output import warnings_as_notes
 
 
 def _integer(text: str) -> int:
@@ -112,39 +107,27 @@ def bench(
             raise ValueError("--hours is for tables; leave it out, or limit each run by --max-time.")
     settings: dict[str, Any] = {"methods": list(dict.fromkeys(method or ["dgsr"])), "seeds": seeds}
     settings |= {"noise": noise, "n_jobs": n_jobs, "out": out, "any_commit": any_commit}
-    settings |= {"callback": lambda record: print_message(run_line(record))}
+    settings |= {"callback": print_run}
     settings |= {} if budget is None else {"budget": budget}
     goes_on = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     with input_errors(f"interrupted; {goes_on}"), warnings_as_notes():
-        if problem_set.startswith(_DRAWN):
+        from dgsr.benchmarking import run_set
+        from dgsr.benchmarking.drawn import PREFIX, draw_problems
+        from dgsr.benchmarking.drawn_runner import run_drawn
+
+        if problem_set.startswith(PREFIX):
             n, seed = 200 if problems is None else problems, 1 if draw_seed is None else draw_seed
-            drawn = problem_set.removeprefix(_DRAWN), n, seed, problem or None
-            records = _run_drawn(drawn, max_time, settings)
+            drawn = draw_problems(problem_set.removeprefix(PREFIX), n, seed, problem or None)
+            records = run_drawn(drawn, max_time=max_time, **settings)
         else:
             for option, value in {"problems": problems, "draw-seed": draw_seed}.items():
                 if value is not None:
                     raise ValueError(
                         f"--{option} {value} is for drawn sets, unlike {problem_set}; leave it out."
                     )
-            records = _run_named(problem_set, problem or None, max_time, settings)
+            limit = {} if max_time is None else {"max_time": max_time}
+            options = dict.fromkeys(settings["methods"], limit)
+            records = run_set(problem_set, problem or None, options=options, **settings)
         print_runs(records)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
-
-
-def _run_named(
-    name: str, problems: list[str] | None, max_time: float | None, settings: dict[str, Any]
-) -> _Records:
-    """Run a set of the package."""
-    from dgsr.benchmarking import run_set
-
-    options = {} if max_time is None else {key: {"max_time": max_time} for key in settings["methods"]}
-    return run_set(name, problems, options=options, **settings)
-
-
-def _run_drawn(drawn: tuple[Any, ...], max_time: float | None, settings: dict[str, Any]) -> _Records:
-    """Run the set that `draw_problems` draws."""
-    from dgsr.benchmarking.drawn import draw_problems
-    from dgsr.benchmarking.drawn_runner import run_drawn
-
-    return run_drawn(draw_problems(*drawn), max_time=max_time, **settings)

@@ -45,10 +45,10 @@ def run_tables(
     with input_errors(f"interrupted; the runs so far are in {folder}; the same command goes on"):
         tables = list(TABLES.values()) if "all" in names else [table_of(name) for name in names]
         for table in [each.with_methods(methods) for each in tables] if methods else tables:
-            settings: dict[str, Any] = {"n_jobs": n_jobs, "until": until, "any_commit": any_commit}
-            settings |= {"callback": lambda record: print_message(run_line(record))}
             with warnings_as_notes():
-                records = run_table(table, folder, **settings)
+                records = run_table(
+                    table, folder, n_jobs=n_jobs, until=until, any_commit=any_commit, callback=print_run
+                )
             _print_summary(table, records)
             failed = failed or any("error" in record for record in records)
     if failed:
@@ -76,13 +76,14 @@ def print_runs(records: Sequence[Mapping[str, Any]]) -> None:
         print_table(rows)
 
 
-def run_line(record: dict[str, Any]) -> str:
-    """Return a line on a run that has ended."""
+def print_run(record: dict[str, Any]) -> None:
+    """Print a line on a run that has ended on standard error."""
     name = f"{record['problem']} {record['method']} seed {record['seed']}"
     if "error" in record:
-        return f"{name}: failed: {record['error']}"
+        print_message(f"{name}: failed: {record['error']}")
+        return
     if "found" in record:
         found = "found" if record["found"] else "on the front" if record.get("on_front") else "not found"
     else:
         found = "recovered" if record["recovered"] else "not recovered"
-    return f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s"
+    print_message(f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s")

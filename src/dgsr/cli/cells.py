@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dgsr.cli.dialect import SHEET_ERROR, Sheet
-from dgsr.cli.marks import ANY_NUMBER, Marks, possible_marks
+from dgsr.cli.marks import NUMBER, Marks, possible_marks
+from dgsr.cli.names import DASHES
 from dgsr.cli.quoting import TableError, lines_text, quoted, units_text
 
 if TYPE_CHECKING:
     import pandas
 
 # Cells that have no value, in lower case.
-_MISSING = {"", "na", "n/a", "n.a.", "n.a", "nan", "-nan", "<na>", "null", "none", "?", ".", "-", "--", "---"}
-_MISSING |= {"\u2013", "\u2014", "\u2212"}
+_MISSING = {"", "na", "n/a", "n.a.", "n.a", "nan", "-nan", "<na>", "null", "none", "?", ".", *DASHES}
 # Cells of columns of truth values, in lower case, and their numbers.
 _TRUTH_VALUES = ({"true": "1", "false": "0"}, {"yes": "1", "no": "0"})
 
@@ -28,10 +28,9 @@ _TYPESET = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u2009": " ", "\u202f":
 _DASH = re.compile("(?:^|(?<=[eE]))[\u2010-\u2013\u2212](?=[0-9.,$€£¥])")
 
 _IS_TEXT, _IS_NUMBER, _IS_MISSING = range(3)
-_NUMBER, _SHEET_ERROR = re.compile(ANY_NUMBER), re.compile(SHEET_ERROR)
 # A number with a currency sign or a short unit, which begins with a letter or a sign.
 _WITH_UNIT = re.compile(
-    rf"(?P<sign>[+-]?)(?P<currency>[$€£¥]?) ?(?P<number>{ANY_NUMBER}) ?"
+    rf"(?P<sign>[+-]?)(?P<currency>[$€£¥]?) ?(?P<number>{NUMBER.pattern}) ?"
     r"(?P<unit>(?:[^\W\d_]|[%‰°$€£¥]).{0,19})?"
 )
 _UNIT = re.compile(r"[^\s\d<>≤≥~=+.,-].{0,19}")
@@ -112,7 +111,7 @@ class Cells(NamedTuple):
         mend = "remove the column or write it as numbers"
         if re.match("[<>≤≥~]", cell):
             mend = "write a number in place of a limit, such as half of it, or empty the cell"
-        elif _NUMBER.fullmatch(cell):
+        elif NUMBER.fullmatch(cell):
             return (
                 f"a number where {marks.decimal!r} is the decimal mark; write all numbers alike, or give "
                 "their marks by --decimal and --thousands"
@@ -170,9 +169,9 @@ def _plain(cell: str) -> str:
 
 
 def _kind(cell: str) -> int:
-    if _NUMBER.fullmatch(cell):
+    if NUMBER.fullmatch(cell):
         return _IS_NUMBER
-    return _IS_MISSING if cell.lower() in _MISSING or _SHEET_ERROR.fullmatch(cell) else _IS_TEXT
+    return _IS_MISSING if cell.lower() in _MISSING or SHEET_ERROR.fullmatch(cell) else _IS_TEXT
 
 
 def _begins_with_units(

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dgsr.cli.marks import ANY_NUMBER
+from dgsr.cli.marks import NUMBER
 from dgsr.cli.quoting import TableError, counted, lines_text, listed, quoted
 
 if TYPE_CHECKING:
     import pandas
 
 #: The error value of a spreadsheet in a cell whose formula has no value, in English or another language.
-SHEET_ERROR = r"#(?:N/A|N/D|NA|NV|DIV/0!|[^\W\d_]{3,9}[!?])"
+SHEET_ERROR = re.compile(r"#(?:N/A|N/D|NA|NV|DIV/0!|[^\W\d_]{3,9}[!?])")
 
 # Most lines that are searched for the one that names the columns.
 _MOST_LINES_BEFORE = 100
 
 # Comments: lines that begin with # and not with such an error value.
-_COMMENT = re.compile(rf"^(?!{SHEET_ERROR} *(?:[,;\t\d.+#N-]|$))#.*$", re.MULTILINE)
+_COMMENT = re.compile(rf"^(?!{SHEET_ERROR.pattern} *(?:[,;\t\d.+#N-]|$))#.*$", re.MULTILINE)
 
 # A cell in quotes.
 _QUOTED = re.compile(r'(?<![^,;\t\n])(?:"[^"]*")+')
@@ -38,8 +38,6 @@ _LINE = re.compile(rf"^(?=.*[^\s,;])(?:{_QUOTED.pattern}|[^\n])*", re.MULTILINE)
 
 # A first line that declares the separator of the cells for a spreadsheet.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[,;\t ]*$', re.IGNORECASE | re.MULTILINE)
-
-_NUMBER = re.compile(ANY_NUMBER)
 
 # A cell that is added after the last line. If it is not read as one, a quote is never closed.
 _END = "\x7f"
@@ -156,7 +154,7 @@ def _header(text: str, path: str, wanted: Sequence[str], separator: str | None) 
     found: list[_Header] = []
     for line in islice(_LINE.finditer(text), _MOST_LINES_BEFORE):
         header = _as_header(line, wanted, separator)
-        if found and any(map(_NUMBER.fullmatch, header.names)):
+        if found and any(map(NUMBER.fullmatch, header.names)):
             continue  # a row of the table
         if set(wanted) <= set(header.names):
             return header
@@ -184,7 +182,7 @@ def _as_header(line: re.Match[str], wanted: Sequence[str], separator: str | None
 def _check_names(header: _Header, path: str, wanted: Sequence[str], comments: list[str]) -> None:
     """Raise an error if the names of the columns, below lines that are comments, cannot be such."""
     names = [name for name in header.names if name]
-    if names and all(map(_NUMBER.fullmatch, names)):
+    if names and all(map(NUMBER.fullmatch, names)):
         mend = "add a first line that names the columns."
         if comments:
             mend = (

@@ -15,10 +15,6 @@ from dgsr.cli.output import print_error, print_message
 FAILED = 1
 #: Exit code for wrong input.
 WRONG_INPUT = 2
-#: Exit code after Ctrl-C, as in shells.
-INTERRUPTED = 130
-#: Exit code after SIGTERM, as in shells.
-TERMINATED = 143
 
 
 @contextmanager
@@ -59,8 +55,11 @@ def sigterm_interrupts() -> Iterator[list[int]]:
 
 
 def interrupted_code(signals: Sequence[int]) -> int:
-    """Return the exit code after an interruption, given the signals that `sigterm_interrupts` received."""
-    return TERMINATED if signals else INTERRUPTED
+    """Return the exit code after SIGTERM or Ctrl-C, as in shells: 128 and the number of the signal.
+
+    `signals` are those that `sigterm_interrupts` received.
+    """
+    return 128 + (signal.SIGTERM if signals else signal.SIGINT)
 
 
 def run_outputs(outputs: Sequence[Callable[[], None]]) -> None:

@@ -29,6 +29,7 @@ from dgsr.cli.options import (
     ThousandsMark,
 )
 from dgsr.cli.output import print_json, print_note, progress, warnings_as_notes
+from dgsr.cli.quoting import lines_text, units_text
 from dgsr.cli.results import print_result, result_of
 from dgsr.reporting.progress import SearchProgress, search_line
 
@@ -251,40 +252,37 @@ def fit(
         with Interrupts() as interrupts:
             regressor.set_params(callback=None)
             result = result_of(regressor, target)
-            if len(regressor.outliers_) and table.lines is not None:
+            if len(regressor.outliers_):
                 result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
             if held_out is not None:
                 score = score_of(regressor.predict(held_out.inputs), held_out)
                 result["test"] = score | {"seed": random_state}
             printed = partial(print_result, regressor, result, all_rows)
-            outputs = [partial(print_json, result) if as_json else printed]
+            outputs: list[Callable[[], None]] = [partial(print_json, result) if as_json else printed]
             if save is not None:
                 outputs.append(partial(regressor.save, save, target=target))
             if report is not None:
-                options = _report_options(table, held_out, regressor, random_state)
-                write = partial(regressor.report, report, table.inputs, table.y, **options)
-                outputs.append(partial(_in_phase, f"writing {report}", quiet, write))
+
+                def write_report() -> None:
+                    options = _report_options(table, held_out, regressor, random_state)
+                    with progress(quiet, phase=f"writing {report}"):
+                        regressor.report(report, table.inputs, table.y, **options)
+
+                outputs.append(write_report)
             with warnings_as_notes():
                 run_outputs(outputs)
     if result["stop_reason"] == "interrupted" or interrupts.n:
         raise typer.Exit(interrupted_code(signals))
 
 
-def _in_phase(phase: str, quiet: bool, act: Callable[[], None]) -> None:
-    with progress(quiet, phase=phase):
-        act()
-
-
 def _report_options(
     table: Table, held_out: Table | None, regressor: DGSRRegressor, random_state: int | None
 ) -> dict[str, Any]:
     """Return what the report of a fit says about its table and its command."""
-    from dgsr.cli.quoting import lines_text
-
     command, notes = ["dgsr", *sys.argv[1:]], [*table.notes]
     if random_state is None and regressor.random_state_ is not None:
         command.append(f"--random-state={regressor.random_state_}")
-    if len(regressor.outliers_) and table.lines is not None:
+    if len(regressor.outliers_):
         notes.append(f"Outliers in the table: {lines_text(table.lines[regressor.outliers_], most=20)}.")
     test = None
     if held_out is not None:
@@ -331,8 +329,6 @@ def _are_one_file(path: Path, other: Path) -> bool:
 
 def _note_units(of_table: Mapping[str, str], known: Mapping[str, str], are_used: bool) -> None:
     """Print a note that offers the units of a table, or names those that are used and those that are not."""
-    from dgsr.cli.quoting import units_text
-
     unknown = {name: unit for name, unit in of_table.items() if name not in known}
     if are_used and unknown:
         print_note(

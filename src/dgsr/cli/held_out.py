@@ -8,9 +8,6 @@ import numpy as np
 
 from dgsr.cli.tabular import Table
 
-# Fewest rows of a fit, and of the test, on which R2 is computed.
-_LEAST = 2
-
 
 def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
     """Return the rows of the fit and the rows held out, both in the order of the table.
@@ -24,10 +21,10 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
         )
     n = len(table.y)
     n_out = round(share * n)
-    if min(n_out, n - n_out) < _LEAST:
+    if min(n_out, n - n_out) < 2:
         raise ValueError(
             f"--test-size {share:g} holds out {n_out} of {n} rows, and the fit and the test need at least "
-            f"{_LEAST} each; give more rows, or another share."
+            "2 each; give more rows, or another share."
         )
     is_out = np.zeros(n, dtype=np.bool_)
     is_out[np.random.default_rng(seed).permutation(n)[:n_out]] = True
@@ -40,9 +37,9 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
 
 
 def _rows(table: Table, chosen: np.ndarray) -> Table:
-    weights, lines = (None if each is None else each[chosen] for each in (table.weights, table.lines))
-    groups = None if table.groups is None else table.groups[chosen]
-    return table._replace(X=table.X[chosen], y=table.y[chosen], weights=weights, lines=lines, groups=groups)
+    X, y, lines = table.X[chosen], table.y[chosen], table.lines[chosen]
+    weights, groups = (None if each is None else each[chosen] for each in (table.weights, table.groups))
+    return table._replace(X=X, y=y, lines=lines, weights=weights, groups=groups)
 
 
 def score_of(predicted: np.ndarray, rows: Table) -> dict[str, Any]:

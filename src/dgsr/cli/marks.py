@@ -11,9 +11,9 @@ import numpy as np
 # Marks between thousands and their names. `cells.py` writes all kinds of spaces and apostrophes as these.
 _THOUSANDS = {",": "Commas", ".": "Points", " ": "Spaces", "'": "Apostrophes"}
 
-# A number with any marks. No two adjacent parts of the pattern match the same characters, so that the time is
-# in proportion to the length of a cell.
-ANY_NUMBER = (
+#: A number with any marks. No two adjacent parts of the pattern match the same characters, so that the time
+#: is in proportion to the length of a cell.
+NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
     r"|[1-9][0-9]{0,2}(?P<mark>[,. '])[0-9]{3}(?:(?P=mark)[0-9]{3})*(?:(?!(?P=mark))[.,][0-9]*)?"
     r"|(?i:inf(?:inity)?))"

@@ -19,8 +19,8 @@ _LETTERS = 8
 _WITH_UNIT = re.compile(r"(?P<bare>.*?\w)\s*(?:\((?P<round>.+)\)|\[(?P<square>.+)\])", re.DOTALL)
 # A power without a sign for it, as in m3 and s-1.
 _POWER = re.compile(r"(?<=[^\W\d_])(-?\d)(?!\w)")
-# Texts in place of a unit where there is none.
-_DASHES = ("-", "--", "---", "\u2013", "\u2014", "\u2212")
+#: Texts in place of a unit or a number where there is none.
+DASHES = ("-", "--", "---", "\u2013", "\u2014", "\u2212")
 
 
 def unit_of(written: str) -> str:
@@ -31,7 +31,7 @@ def unit_of(written: str) -> str:
     >>> unit_of("kg/m3"), unit_of("m s-1"), unit_of("-")
     ('kg/m^3', 'm s^-1', '')
     """
-    return "" if written in _DASHES else _POWER.sub(r"^\1", written)
+    return "" if written in DASHES else _POWER.sub(r"^\1", written)
 
 
 def without_unit(name: str) -> tuple[str, str | None]:

@@ -40,9 +40,9 @@ def print_json(content: Any) -> None:
 
 
 def print_table(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows with the same keys as a table, which is never truncated in a file or a pipe."""
+    """Print one or more rows with the same keys as a table, which is never truncated in a file or a pipe."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in rows[0] if rows else ():
+    for name in rows[0]:
         is_number = all(isinstance(row[name], int | float) for row in rows)
         is_whole = all(len(_PART.findall(cell(row[name]))) <= 1 for row in rows)
         table.add_column(

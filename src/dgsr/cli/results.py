@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import dgsr
 from dgsr.cli.output import print_line, print_table
+from dgsr.cli.quoting import lines_text
+from dgsr.reporting.numbers import finite
 
 if TYPE_CHECKING:
     from dgsr.estimator.regressor import DGSRRegressor
@@ -30,11 +31,11 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
             {
                 "complexity": int(candidate.complexity),
                 "description_length": round(candidate.description_length, 2),
-                "nmse": _finite(candidate.loss),
-                "leave_one_out": _finite(candidate.leave_one_out),
+                "nmse": finite(candidate.loss),
+                "leave_one_out": finite(candidate.leave_one_out),
                 "formula": candidate.expression.text,
                 "constants": candidate.expression.constants.tolist(),
-                "standard_errors": [_finite(error) for error in candidate.standard_errors.tolist()],
+                "standard_errors": [finite(error) for error in candidate.standard_errors.tolist()],
                 **({"units": list(candidate.units)} if has_units else {}),
                 **({"parts": candidate.parts} if candidate.parts else {}),
                 "chosen": candidate.expression == regressor.expression_,
@@ -58,7 +59,7 @@ def _groups_of(regressor: DGSRRegressor) -> dict[str, Any]:
         return {}
     table = regressor.constants_by_group_
     own = {
-        str(label): {name: _finite(value) for name, value in row.items()} for label, row in table.iterrows()
+        str(label): {name: finite(value) for name, value in row.items()} for label, row in table.iterrows()
     }
     return {"constants_by_group": own if len(table.columns) else None}
 
@@ -73,11 +74,6 @@ def _test_line(test: dict[str, Any]) -> str:
 
 def _shown(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.3g}"
-
-
-def _finite(value: float) -> float | None:
-    """Return a number for JSON, None if it is not finite."""
-    return float(value) if math.isfinite(value) else None
 
 
 def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: bool) -> None:
@@ -99,7 +95,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
             "formula": with_short_names(candidate.expression.shortened()).text,
         }
         rows.append(cells | ({"constants": candidate.units_text()} if has_units else {}))
-    chosen = next(index for index, row in enumerate(result["pareto_front"]) if row["chosen"])
+    chosen = front.index_of(regressor.expression_)
     first, last = (0, len(rows)) if all_rows else window(chosen, len(rows))
     print_table(rows[first:last])
     if last - first < len(rows):
@@ -121,8 +117,6 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
     if result["loss"] == "relative":
         print_line("errors count in proportion to the target")
     if lines := result.get("lines_left_out"):
-        from dgsr.cli.quoting import lines_text
-
         print_line(f"left out as outliers: {lines_text(lines, most=20)} of the table")
     if "test" in result:
         print_line(_test_line(result["test"]))

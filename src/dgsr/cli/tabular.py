@@ -30,9 +30,9 @@ class Table(NamedTuple):
     y: np.ndarray  # (n_samples,) float64
     feature_names: tuple[str, ...]
     target: str
+    lines: np.ndarray  # (n_samples,): the lines of the file on which the rows end
     notes: tuple[str, ...] = ()  # sentences on what was left out, or read in a way that may surprise
     weights: np.ndarray | None = None  # (n_samples,) int64 if all consist of digits, otherwise float64
-    lines: np.ndarray | None = None  # (n_samples,): the lines of the file on which the rows end
     units: Mapping[str, str] = {}  # those in a row below the names or behind them, of inputs and target
     groups: pandas.Series | None = None  # the labels of groups, texts, with the name of their column
 
@@ -130,9 +130,9 @@ def read_table(
         values[:, n].copy(),
         tuple(columns),
         target,
+        rows.index.to_numpy(),
         tuple(cells.notes),
         None if weights is None else values[:, n + 1].astype(np.int64 if are_counts else np.float64),
-        rows.index.to_numpy(),
         _units(cells, [*columns, target]),
         None if groups is None else cells.text.loc[rows.index, groups].str.strip(),
     )

@@ -11,17 +11,10 @@ from typing import Any
 
 from dgsr.problems.problem import Problem, Variable, read_table
 
-_PAPER_SETS = (
-    "nguyen", "nguyen_c", "r", "livermore",
-    "feynman_d2", "feynman_d5", "feynman_additional", "synthetic_d12",
-)  # fmt: skip
-_SRBENCH_SETS = ("srbench_feynman", "strogatz")
-_LAWS = "laws"
-
 
 def list_sets() -> list[str]:
     """Return the names of the problem sets."""
-    return [*_PAPER_SETS, *_SRBENCH_SETS, _LAWS]
+    return list(dict.fromkeys(problem.set for problem in _all_problems()))
 
 
 def load_set(name: str) -> list[Problem]:
@@ -111,7 +104,7 @@ def _textbook_laws() -> list[Problem]:
     return [
         Problem(
             name=entry["name"],
-            set=_LAWS,
+            set="laws",
             expression=entry["formula"],
             variables=_variables(entry["variables"]),
             n_samples=200,

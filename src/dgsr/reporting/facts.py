@@ -19,7 +19,6 @@ from dgsr.reporting.numbers import counted
 MAX_ROWS = 1_000
 # Largest value on an axis. The range of larger ones would overflow.
 _LARGEST = 1e300
-_PACKAGES = ("numpy", "torch", "scikit-learn")
 # Candidates of a long front that are shown at first, and those of them before the chosen one.
 _MOST_CANDIDATES = 8
 _BEFORE = 5
@@ -148,7 +147,8 @@ def particulars(estimator: Any, n_rows: int, n_test: int) -> list[tuple[str, str
     speed = f", {estimator.n_evaluations_ / seconds:,.0f} a second" if seconds > 0.0 else ""
     seed = estimator.random_state_
     rule = rule_of_choice(estimator) or f"none, selection={estimator.selection!r} chooses another"
-    packages = ", ".join(f"{package} {metadata.version(package)}" for package in _PACKAGES)
+    packages = ("numpy", "torch", "scikit-learn")
+    versions = ", ".join(f"{package} {metadata.version(package)}" for package in packages)
     return [
         ("Data of this report", f"{counted(n_rows, 'row')}, {counted(estimator.n_features_in_, 'feature')}"),
         *([("Rows held out", f"{n_test:,}")] if n_test else []),
@@ -159,7 +159,7 @@ def particulars(estimator: Any, n_rows: int, n_test: int) -> list[tuple[str, str
         ("Library", estimator.library_.name),
         ("Generator", estimator.generator_),
         ("Chosen by", rule),
-        ("Versions", f"dgsr {__version__}, Python {platform.python_version()}, {packages}"),
+        ("Versions", f"dgsr {__version__}, Python {platform.python_version()}, {versions}"),
     ]
 
 

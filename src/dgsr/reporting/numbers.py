@@ -50,6 +50,11 @@ def counted(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
+def finite(value: float) -> float | None:
+    """Return a number for JSON, which cannot represent one that is not finite: None in its place."""
+    return float(value) if math.isfinite(value) else None
+
+
 def cell(value: Any) -> str:
     """Return the text of a cell of a printed table, such as 1,503, 0.0123 or, for None, nothing."""
     if isinstance(value, float):
