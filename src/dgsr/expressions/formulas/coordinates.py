@@ -14,7 +14,7 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import places_of_constants
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.simple_numbers import ROUNDING
-from dgsr.expressions.trees.trees import Tree, map_leaves
+from dgsr.expressions.trees.trees import Tree, rename
 
 # Root mean square of a column above which, and below whose inverse, it is divided by a power of ten.
 _LARGEST_SCALE = 1e3
@@ -153,7 +153,7 @@ def _replaced(tree: Tree, numbers: np.ndarray, idle: float, write: Callable[[str
         for i, number in enumerate(numbers.tolist())
         if number != idle
     }
-    return map_leaves(tree, lambda leaf: new.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+    return rename(tree, new)
 
 
 def _are_years(column: np.ndarray) -> bool:
