@@ -24,14 +24,12 @@ from dgsr.finishing.programs import complexity, tree_of, written
 _MOST_COMPLEX = 1.5
 
 
-def plain(tree: Tree, fits: Fits) -> FreeProgram:
-    """Write a tree without the functions that have no effect on the data, if it then fits as well."""
-    return _plainer(written(tree, fits.library), tree, fits, lambda shorter: shorter)
+def plain(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree] = lambda plainer: plainer) -> FreeProgram:
+    """Write a tree without the functions that have no effect on the data, if it then fits as well.
 
-
-def _plainer(program: FreeProgram, tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
-    """Return the program of the tree without idle functions if it fits as well, else the program given."""
-    plainer = _without_idle(tree, fits)
+    `rewrite` is applied to the tree that is left without them.
+    """
+    program, plainer = written(tree, fits.library), _without_idle(tree, fits)
     if plainer == tree:
         return program
     shorter = written(rewrite(plainer), fits.library)
@@ -78,8 +76,7 @@ def _values(tree: Tree, fits: Fits) -> np.ndarray:
 
 def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
     """Write a tree with its constants merged, including those that only idle functions separate."""
-    tree = merge(tree, placement)
-    return _plainer(written(tree, fits.library), tree, fits, partial(merge, placement=placement))
+    return plain(merge(tree, placement), fits, partial(merge, placement=placement))
 
 
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
