@@ -47,7 +47,7 @@ def scipys_least_squares(fits, program):
     def residuals(values):
         trial = program.constants.copy()
         trial[program.free] = values
-        residual = (fits.predicted(program.tokens, trial[None])[0] - fits.data.y) * fits.row_weights
+        residual = fits.residuals(program._replace(constants=trial))
         return np.where(np.isfinite(residual), residual, 1e10)
 
     precise = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}

@@ -33,7 +33,7 @@ from dgsr.finishing.conventions import as_people_write
 from dgsr.finishing.factoring import factored
 from dgsr.finishing.fits import Fits, FittedProgram, OutOfTime
 from dgsr.finishing.forms import forms, plain
-from dgsr.finishing.programs import score, tree_of, written
+from dgsr.finishing.programs import free_programs, score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 
 
@@ -114,11 +114,9 @@ def finish(
     known = {} if known is None else known
     fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
     demands = _Demands(required, nesting, units, shape, library)
-    for i, n in enumerate(programs.is_constant.sum(axis=1).tolist()):
-        tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
-        program = FreeProgram(tokens, constants, np.ones(n, dtype=bool))
+    for program in free_programs(programs):
         tree = unscaled(tree_of(program, library), column_scales)
-        key = tokens.tobytes() + constants.tobytes()
+        key = program.tokens.tobytes() + program.constants.tobytes()
         try:
             if key not in known:
                 known[key] = _finished(tree, fits, demands)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,15 +29,13 @@ from dgsr.expressions.rewriting.merging import merge
 from dgsr.expressions.trees.trees import Tree
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.finishing.fits import Fits, OutOfTime
-from dgsr.finishing.programs import groups_of, tree_of, written
+from dgsr.finishing.programs import free_programs, groups_of, tree_of, written
 from dgsr.finishing.snapping import with_simple_numbers
 
 # Most steps of a fit while it is decided which constants are shared.
 _STEPS = 20
 # Ways to write scale and offset of which the constants are shared one by one.
 _MOST_WAYS = 2
-# Share of the offset with which the fit of a further one begins.
-_SMALL = 0.1
 # Operators below which a constant is a scale or an offset of the formula or of one of its terms.
 _LINEAR = ("add", "sub", "mul", "div", "neg")
 
@@ -63,6 +62,10 @@ class _Whole(NamedTuple):
     parts: list[np.ndarray]  # indices of the constants that are equal to each other
     fits: GroupedProgram
     shared: _Shared
+
+    @property
+    def bits(self) -> float:
+        return self.shared.bits
 
 
 def finish_by_group(
@@ -95,24 +98,22 @@ def finish_by_group(
         The form of the programs, which are then whole formulas and remain as they are.
     """
     begun, found = list[list[_Whole]](), list[Expression]()
-    for i, n in enumerate(programs.is_constant.sum(axis=1).tolist()):
+    for program in free_programs(programs):
         if is_over():
             break
-        tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
-        program = FreeProgram(tokens, constants, np.ones(n, dtype=bool))
         with suppress(ValueError, ArithmeticError):
             if form is None:
                 tree = unscaled(tree_of(program, library), coordinates.scales)
                 each = [(whole, groups_of(whole)) for whole in _whole(tree, data, library)]
             else:
-                parts = form.read(tokens.tolist())
+                parts = form.read(program.tokens.tolist())
                 each = [] if parts is None else [(program, parts.groups)]
             ways = [_begun(*one, data, library, len(grouping.labels)) for one in each]
-            begun.append(sorted(ways, key=_total_bits)[:_MOST_WAYS])
+            begun.append(sorted(ways, key=attrgetter("bits"))[:_MOST_WAYS])
     raw = data._replace(columns=data.columns + coordinates.origins[:, None])
-    for ways in sorted(filter(None, begun), key=lambda ways: _total_bits(ways[0])):
+    for ways in sorted(filter(None, begun), key=lambda ways: ways[0].bits):
         with suppress(ValueError, ArithmeticError, OutOfTime):
-            shortest = min((_improved(way, is_over) for way in ways), key=_total_bits)
+            shortest = min((_improved(way, is_over) for way in ways), key=attrgetter("bits"))
             wider, whole, values = _with_symbols(shortest, library)
             (formula,) = finish_one(whole, _with_columns(data, values), wider)
             found.append(_with_groups(coordinates.with_origins(formula), values, raw, library, grouping))
@@ -135,7 +136,7 @@ def _whole(tree: Tree, data: DataSet, library: Library) -> list[FreeProgram]:
     match merged[1]:
         case ("mul", float(), rest):
             raised = ("mul", slope, ("add", intercept / slope, rest))
-            merged += [raised, ("add", _SMALL * intercept, raised)]
+            merged += [raised, ("add", 0.1 * intercept, raised)]  # any offset, where the fit of b begins
     return [written(each, library) for each in merged]
 
 
@@ -152,7 +153,7 @@ def _begun(
     is_linear = np.array([flags[part[0]] for part in parts], dtype=bool)
     pooled = _described(fits, fits.fit(start, none, _STEPS), none)
     by_group = _described(fits, fits.fit(pooled.constants, is_linear, _STEPS), is_linear)
-    return _Whole(program, parts, fits, min(pooled, by_group, key=_bits))
+    return _Whole(program, parts, fits, min(pooled, by_group, key=attrgetter("bits")))
 
 
 def _improved(way: _Whole, is_over: Callable[[], bool]) -> _Whole:
@@ -171,18 +172,10 @@ def _improved(way: _Whole, is_over: Callable[[], bool]) -> _Whole:
                 means = best.constants.mean(axis=1, keepdims=True)
                 start = np.where(is_own[:, None], best.constants, means)
                 others.append(_described(fits, fits.fit(start, is_own, _STEPS), is_own))
-        better = min(others, key=_bits, default=best)
+        better = min(others, key=attrgetter("bits"), default=best)
         if not better.bits < best.bits:
             return way._replace(shared=best)
         best = better
-
-
-def _bits(shared: _Shared) -> float:
-    return shared.bits
-
-
-def _total_bits(way: _Whole) -> float:
-    return way.shared.bits
 
 
 def _with_symbols(way: _Whole, library: Library) -> tuple[Library, Population, np.ndarray]:
@@ -213,11 +206,9 @@ def with_simple_constants(
     program: Population, data: DataSet, tolerance: float, is_over: Callable[[], bool]
 ) -> Expression:
     """Return a population of one formula with its constants made simple numbers, and its form unchanged."""
-    fits, free = (
-        Fits(data, program.library, tolerance, is_over),
-        np.ones(program.constants.shape[1], dtype=bool),
-    )
-    start = fits.refitted(FreeProgram(program.tokens[0], program.constants[0], free))
+    fits = Fits(data, program.library, tolerance, is_over)
+    (free,) = free_programs(program)
+    start = fits.refitted(free)
     simple = with_simple_numbers(start, start.nmse, fits).program
     return Expression(program.library, simple.tokens, simple.constants)
 

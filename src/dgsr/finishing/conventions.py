@@ -41,10 +41,11 @@ def as_people_write(fit: FittedProgram, fits: Fits) -> FittedProgram:
     ways = {placement: _written(exact, placement, fits) for placement in form.placements}
     if any(way is not None and are_equal(way, program, 1e-9) for way in ways.values()):
         return fit
+    free = _free_tree(program, fits)
     kept: dict[float, FittedProgram] = {}
     for number, (placement, way) in enumerate(ways.items()):
         exactly = None if way is None else FittedProgram(way, fits.nmse(way))
-        for other in (exactly, _fitted(_free_tree(program, fits), placement, fits)):
+        for other in (exactly, _fitted(free, placement, fits)):
             # Each later, less customary form counts one digit more.
             if other is not None and _is_preferred(other, fit, fits):
                 kept.setdefault(score(other.program, fits.library) + number, other)

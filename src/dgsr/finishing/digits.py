@@ -25,8 +25,6 @@ from dgsr.finishing.snapping import rounded
 
 # Distance from the fit, in standard errors, beyond which a number of one digit does not come from a fit.
 _FARTHEST = 4.0
-# Roundings that are tried one after the other, as shares of two standard errors.
-_SHARES = (0.25, 0.05, 0.005, 5e-4, 5e-5)
 
 
 def with_measured_digits(
@@ -68,8 +66,8 @@ def with_measured_digits(
 
 
 def _with_measured_digits(expression: Expression, may_move: np.ndarray, fits: Fits) -> Expression:
-    simple = np.array(expression.constants, dtype=np.float64)
-    program = FreeProgram(np.asarray(expression.tokens, dtype=np.int64), simple, may_move)
+    simple = expression.constants.copy()
+    program = FreeProgram(expression.tokens, simple, may_move)
     before = fits.nmse(program)
     if not program.free.any() or not fits.floor < before < math.inf or before <= fits.tolerance:
         return expression
@@ -85,13 +83,13 @@ def _with_measured_digits(expression: Expression, may_move: np.ndarray, fits: Fi
             break
         number = float(simple[groups[surest][0]])
         fit = fits.refitted(with_value(fit.program, groups[surest], number), copies=True)
-    fit = rounded(fit, fits, _SHARES)
+    fit = rounded(fit, fits, largest=0.25)  # half a standard error
     return expression.with_constants(fit.program.constants) if fit.nmse < before else expression
 
 
 def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
     """Return a mask of the constants whose digits may change, shape (n_constants,), bool."""
-    tokens, constants = np.asarray(expression.tokens), expression.constants
+    tokens, constants = expression.tokens, expression.constants
     is_phase, is_exponent = (of(tokens, expression.library) for of in (are_phases, are_exponents))
     turns = is_phase & (constants == QUARTER_TURN * np.round(constants / QUARTER_TURN))
     costs = np.array([cost(value) for value in constants.tolist()], dtype=np.float64)

@@ -21,12 +21,6 @@ from dgsr.finishing.programs import groups_of
 # NMSE below which all fits are equally good, since rounding in the evaluation causes as much. Any constant
 # may change the predictions by this.
 _ROUNDING_NMSE = 1e-20
-# Most Gauss-Newton steps of a fit in which equal constants stay equal.
-_MOST_STEPS = 20
-# Step lengths that are tried in turn, as shares of a full Gauss-Newton step.
-_SHARES_OF_A_STEP = (1.0, 0.3, 0.1, 0.01)
-# Smallest reduction of the NMSE by a step, as a share of it, after which another step is made.
-_LEAST_GAIN = 1e-4
 
 
 class OutOfTime(Exception):
@@ -76,20 +70,16 @@ class Fits:
         names = self.variables.items()
         return frozenset(name for name, x in names if np.ptp(x) > 0.0 and np.all((x == 0.0) | (x == 1.0)))
 
-    def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
-        """Return the predictions of a program, with a row for each row of `constants`."""
+    def residuals(self, program: FreeProgram) -> np.ndarray:
+        """Return the weighted residuals of a program, (n_rows,); their squares add up to the NMSE."""
+        single = Population.of_one(self.library, program.tokens, program.constants[None])
         with np.errstate(all="ignore"):
-            return Population.of_one(self.library, tokens, constants).predict(self.data.columns.T)
-
-    def _residuals(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
-        """Return weighted residuals for each row of `constants`; their squares add up to the NMSE."""
-        with np.errstate(all="ignore"):
-            return (self.predicted(tokens, constants) - self.data.y) * self.row_weights
+            return (single.predict(self.data.columns.T)[0] - self.data.y) * self.row_weights
 
     def nmse(self, program: FreeProgram) -> float:
         """Return the weighted NMSE of a program; inf where a prediction is not finite."""
+        residuals = self.residuals(program)
         with np.errstate(all="ignore"):
-            residuals = self._residuals(program.tokens, program.constants[None])[0]
             nmse = float(residuals @ residuals)
         return nmse if math.isfinite(nmse) else math.inf
 
@@ -131,16 +121,18 @@ class Fits:
         return equal if self.is_as_good(equal.nmse, apart.nmse) else apart
 
     def _improved(self, fit: FittedProgram, groups: list[np.ndarray]) -> FittedProgram:
-        """Return a fit after Gauss-Newton steps in which the constants of each group stay equal."""
-        tokens = fit.program.tokens
-        for _ in range(_MOST_STEPS):
+        """Return a fit after Gauss-Newton steps in which the constants of each group stay equal.
+
+        There are at most 20. One that reduces the NMSE by less than a ten-thousandth is the last.
+        """
+        for _ in range(20):
             constants, before = fit.program.constants, fit.nmse
             apart = self._directions(fit.program, groups)
-            residuals = self._residuals(tokens, constants[None])[0]
+            residuals = self.residuals(fit.program)
             if not np.isfinite(residuals).all():
                 return fit
             step = apart.inverse @ (apart.rows.T @ residuals)
-            for share in _SHARES_OF_A_STEP:
+            for share in (1.0, 0.3, 0.1, 0.01):  # of the step
                 trial = constants.copy()
                 for group, change in zip(groups, step.tolist(), strict=True):
                     trial[group] -= share * change
@@ -149,7 +141,7 @@ class Fits:
                 if nmse < fit.nmse:
                     fit = FittedProgram(program, nmse)
                     break
-            if not fit.nmse < (1.0 - _LEAST_GAIN) * before:
+            if not fit.nmse < (1.0 - 1e-4) * before:
                 break
         return fit
 
@@ -182,10 +174,8 @@ class Fits:
                 # Where the fit stopped early, as at 1.0000000002*x, one constant may cause all residuals.
                 early = 3.0 * math.sqrt(nmse) if nmse <= self.tolerance else 0.0
                 half = np.maximum(half, max(math.sqrt(_ROUNDING_NMSE), early) / apart.norms)
-        units = np.spacing(
-            [abs(fit.program.constants[group[0]]) for group in groups]
-        )  # the spacing of floats
-        return np.where(apart.is_lost, np.inf, np.maximum(half, units))
+        spacing = np.spacing([abs(fit.program.constants[group[0]]) for group in groups])
+        return np.where(apart.is_lost, np.inf, np.maximum(half, spacing))
 
 
 def _ties(program: FreeProgram) -> np.ndarray:

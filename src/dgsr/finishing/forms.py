@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -24,14 +24,12 @@ from dgsr.finishing.programs import complexity, tree_of, written
 _MOST_COMPLEX = 1.5
 
 
-def plain(tree: Tree, fits: Fits) -> FreeProgram:
-    """Write a tree without the functions that have no effect on the data, if it then fits as well."""
-    return _plainer(written(tree, fits.library), tree, fits, lambda shorter: shorter)
+def plain(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree] = lambda plainer: plainer) -> FreeProgram:
+    """Write a tree without the functions that have no effect on the data, if it then fits as well.
 
-
-def _plainer(program: FreeProgram, tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
-    """Return the program of the tree without idle functions if it fits as well, else the program given."""
-    plainer = _without_idle(tree, fits)
+    `rewrite` is applied to the tree that is left without them.
+    """
+    program, plainer = written(tree, fits.library), _without_idle(tree, fits)
     if plainer == tree:
         return program
     shorter = written(rewrite(plainer), fits.library)
@@ -78,8 +76,7 @@ def _values(tree: Tree, fits: Fits) -> np.ndarray:
 
 def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
     """Write a tree with its constants merged, including those that only idle functions separate."""
-    tree = merge(tree, placement)
-    return _plainer(written(tree, fits.library), tree, fits, partial(merge, placement=placement))
+    return plain(merge(tree, placement), fits, partial(merge, placement=placement))
 
 
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
@@ -94,16 +91,7 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     with contextlib.suppress(ValueError, ArithmeticError):
         start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
     found: dict[tuple, FittedProgram] = {}
-    ways: list[Callable[[], FreeProgram]] = [
-        partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]
-    ]
-    normal = cache(partial(_normal, tree))
-    ways += [partial(_rewritten, normal, fits, rewrite) for rewrite in _REWRITINGS]
-    for way in ways:
-        try:
-            program = way()
-        except (ValueError, ArithmeticError):
-            continue
+    for program in _programs(tree, fits):
         key = (program.tokens.tobytes(), program.free.tobytes())
         if key not in found:
             found[key] = fits.refitted(program, copies=True)
@@ -115,20 +103,32 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     return [form for form, size in zip(kept, sizes, strict=True) if size <= _MOST_COMPLEX * simplest]
 
 
+def _programs(tree: Tree, fits: Fits) -> Iterator[FreeProgram]:
+    """Yield the trees of `rewritings` as programs of the library, the merged ones without idle functions."""
+    for placement in PLACEMENTS[:-1]:
+        with contextlib.suppress(ValueError, ArithmeticError):
+            yield merged(tree, fits, placement)
+    for other in _rewritings_of_normal(tree):
+        with contextlib.suppress(ValueError, ArithmeticError):
+            yield written(other, fits.library)
+
+
 def rewritings(tree: Tree) -> Iterator[Tree]:
     """Yield trees of the same values with merged constants, where they are defined, as `forms` compares."""
-    ways = [partial(merge, tree, placement) for placement in PLACEMENTS[:-1]]
-    for way in (*ways, *(partial(_of_normal, rewrite, tree) for rewrite in _REWRITINGS)):
+    for placement in PLACEMENTS[:-1]:
         with contextlib.suppress(ValueError, ArithmeticError):
-            yield way()
+            yield merge(tree, placement)
+    yield from _rewritings_of_normal(tree)
 
 
-def _of_normal(rewrite: Callable[[Tree], Tree], tree: Tree) -> Tree:
-    return rewrite(_normal(tree))
-
-
-def _rewritten(normal: Callable[[], Tree], fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
-    return written(rewrite(normal()), fits.library)
+def _rewritings_of_normal(tree: Tree) -> Iterator[Tree]:
+    try:
+        normal = _normal(tree)
+    except (ValueError, ArithmeticError):
+        return
+    for rewrite in _REWRITINGS:
+        with contextlib.suppress(ValueError, ArithmeticError):
+            yield rewrite(normal)
 
 
 def _normal(tree: Tree, squares: bool = False) -> Tree:

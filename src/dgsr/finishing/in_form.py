@@ -19,9 +19,6 @@ from dgsr.finishing.programs import are_equal, score, tree_of, written
 from dgsr.finishing.snapping import rounded, with_simple_numbers
 from dgsr.kernels.programs import Programs
 
-# Most rounds of snapping and merging for one formula.
-_MOST_ROUNDS = 10
-
 
 def finish_in_form(
     programs: Population,
@@ -37,11 +34,8 @@ def finish_in_form(
     Whatever is rewritten stays inside of its function. `is_valid` returns a mask of the programs that meet
     the constraints, which rewriting must not break. The others are the parameters of `dgsr.finishing.finish`.
     """
-    known = {} if known is None else known
-    fits, formulas = (
-        Fits(data, programs.library, tolerance, is_over, copies_are_tied=True),
-        list[Expression](),
-    )
+    known, formulas = {} if known is None else known, list[Expression]()
+    fits = Fits(data, programs.library, tolerance, is_over, copies_are_tied=True)
     for i in range(len(programs)):
         raw = programs[i]
         key = raw.tokens.tobytes() + raw.constants.tobytes()
@@ -65,7 +59,7 @@ def _finished(
 
     fit = fits.refitted(program)
     limit, was_broken = fit.nmse, breaks_rules(program)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(10):  # until a round of merging and snapping changes nothing
         before = fit.program
         shorter = fits.refitted(_merged(before, form))
         is_able = was_broken or not breaks_rules(shorter.program)
@@ -87,11 +81,8 @@ def _merged(program: FreeProgram, form: Form) -> FreeProgram:
     of_forest = parts.origins >= 0
     constants[parts.origins[of_forest]] = program.constants[of_forest]
     free[parts.origins[of_forest]] = program.free[of_forest]
-    outside, at = (
-        FreeProgram(np.zeros(0), constants[: form.n_outside], free[: form.n_outside]),
-        form.n_outside,
-    )
-    trees = []
+    at = form.n_outside
+    outside, trees = FreeProgram(np.zeros(0), constants[:at], free[:at]), []
     for tokens in parts.functions:
         stop = at + tokens.count(form.tokens.constant)
         own = FreeProgram(np.array(tokens, dtype=np.int64), constants[at:stop], free[at:stop])

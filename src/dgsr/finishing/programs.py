@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
+from dgsr.data.population import Population
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import FreeProgram, tree_of_tokens, write_program
 from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, cost, exact
 from dgsr.expressions.trees.trees import Tree, is_number, rewritten
+
+
+def free_programs(population: Population) -> Iterator[FreeProgram]:
+    """Yield the programs of a population, all of whose constants are free."""
+    for i, n in enumerate(population.is_constant.sum(axis=1).tolist()):
+        tokens, constants = population.tokens[i, : population.lengths[i]], population.constants[i, :n]
+        yield FreeProgram(tokens, constants, np.ones(n, dtype=bool))
 
 
 def with_value(program: FreeProgram, group: np.ndarray, value: float) -> FreeProgram:

@@ -23,10 +23,6 @@ from dgsr.finishing.programs import are_equal, groups_of, score, tree_of, with_v
 _MAX_DIGITS = 9
 # Cost, in digits, of an exponent that is a multiple of a third: 14 of 16 such exponents are found, else 6.
 _COST_OF_THIRD = 1.1
-# Roundings that are tried for all constants of a formula together, as shares of two standard errors.
-_SHARES = (0.5, 0.05, 0.005, 5e-4, 5e-5)
-# Increase of n log(NMSE) below which a rounding is accepted.
-_ROUNDED = 1.0
 # Most simple numbers that are tried for one constant.
 _MAX_REFUSALS = 4
 # Most fits, and most rounds of snapping and merging, for one formula.
@@ -65,24 +61,24 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
     return rounded(fit, fits)
 
 
-def rounded(fit: FittedProgram, fits: Fits, shares: tuple[float, ...] = _SHARES) -> FittedProgram:
+def rounded(fit: FittedProgram, fits: Fits, largest: float = 0.5) -> FittedProgram:
     """Return the fit with its free constants rounded to the digits that the data determine.
 
-    `shares` are the largest roundings, as shares of two standard errors, of which the first is taken that
-    raises n log(NMSE) by less than 1; without one the fit is returned unchanged.
+    All are rounded by at most a share of two standard errors: `largest`, or the first smaller one that raises
+    n log(NMSE) by less than 1. If none does, the fit is returned unchanged.
     """
     groups = groups_of(fit.program)
     if not groups:
         return fit
     halves = fits.half_widths(fit, groups, with_early=False)
-    for share in shares:
+    for share in (largest, 0.05, 0.005, 5e-4, 5e-5):
         constants = fit.program.constants.copy()
         for group, half in zip(groups, halves.tolist(), strict=True):
             value = float(constants[group[0]])
             constants[group] = shortest(value, share * min(half, abs(value)))
         program = fit.program._replace(constants=constants)
         nmse = fits.nmse(program)
-        if fits.is_as_good(nmse, fit.nmse, _ROUNDED):
+        if fits.is_as_good(nmse, fit.nmse, allowed=1.0):
             return FittedProgram(program, nmse)
     return fit
 
@@ -114,9 +110,8 @@ def _snap_constants(
                 trial.nmse, limit, SIGNIFICANT_DEVIANCE * (n_snapped + 1)
             ):
                 fit, n_snapped = trial, n_snapped + 1
-                if (
-                    proposal.cost < 0
-                ):  # it is 0: a part of the formula drops out, perhaps with other constants
+                if proposal.cost < 0:
+                    # It is 0: a part of the formula drops out, perhaps with other constants.
                     return fit, n_snapped
                 break
             refused.setdefault(int(proposal.group[0]), set()).add(proposal.value)

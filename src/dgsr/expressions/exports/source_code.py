@@ -147,7 +147,6 @@ class _Writer(InfixWriter):
         names = dict(zip(OPERANDS, map(self._named, operands)))
         for leaf in names.values():
             self._check(leaf)
-        form = map_leaves(form_of(operator), lambda leaf: names[leaf] if isinstance(leaf, str) else leaf)
         within = copy(self)  # it has the same lines
         within.checks = False
-        return within.text(fold_numbers(form))
+        return within.text(fold_numbers(rename(form_of(operator), names)))

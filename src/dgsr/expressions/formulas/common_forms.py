@@ -20,7 +20,7 @@ from dgsr.expressions.formulas.skeletons import NUMBER, Skeleton, parts_of, summ
 from dgsr.expressions.programs.library import Library, get_library
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees.syntax import parse
-from dgsr.expressions.trees.trees import map_leaves
+from dgsr.expressions.trees.trees import rename
 
 # Values in place of the free numbers of a text; they are not simple, so that no rewriting removes them.
 _LETTERS = re.compile(r"\b[abc]\b")
@@ -68,7 +68,7 @@ class CommonForm(NamedTuple):
 def _program(text: str, library: Library, column: int) -> FormProgram | None:
     """Return the program of a form; see `CommonForm.program`."""
     values = {**_PLACEHOLDERS, "x": library.tokens[column].name}
-    tree = map_leaves(parse(text), lambda leaf: values.get(leaf, leaf))
+    tree = rename(parse(text), values)
     try:
         tokens, constants = to_program(tree, library)
     except ValueError:

@@ -14,15 +14,13 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import places_of_constants
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.simple_numbers import ROUNDING
-from dgsr.expressions.trees.trees import Tree, map_leaves
+from dgsr.expressions.trees.trees import Tree, rename
 
 # Root mean square of a column above which, and below whose inverse, it is divided by a power of ten.
 _LARGEST_SCALE = 1e3
 # Range of a column, relative to its values, up to which it is measured from a round number near them. With
 # 0.01, x1*x2 with temperatures of 300 to 302 became 301*x2.
 _NARROW = 1e-3
-# Smallest and largest value of a column that may hold years.
-_YEARS = (1500.0, 2200.0)
 # Fewest different values, in equal steps, of a column of years.
 _FEWEST_YEARS = 20
 # The same as `_NARROW` for years: laws depend on elapsed years and not on the calendar's origin.
@@ -153,12 +151,12 @@ def _replaced(tree: Tree, numbers: np.ndarray, idle: float, write: Callable[[str
         for i, number in enumerate(numbers.tolist())
         if number != idle
     }
-    return map_leaves(tree, lambda leaf: new.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+    return rename(tree, new)
 
 
 def _are_years(column: np.ndarray) -> bool:
-    """Return whether the values of a column may be years."""
-    return bool(_YEARS[0] <= column.min() and column.max() <= _YEARS[1])
+    """Return whether the values of a column may be years, which are those from 1500 to 2200."""
+    return bool(column.min() >= 1500.0 and column.max() <= 2200.0)
 
 
 def _narrow(column: np.ndarray) -> float:

@@ -24,12 +24,12 @@ def parts_of(expression: Expression, form: Form) -> dict[str, str]:
     if parts is None:
         return {}
     values = dict(zip(parts.origins.tolist(), expression.constants.tolist()))
-    names, own = expression.feature_names, Expression
+    library, names = form.library, expression.feature_names
     found, at = {}, form.n_outside
     for f, (name, tree) in enumerate(zip(form.functions, parts.functions)):
         call = form.code.functions.tolist().index(f)
         arguments = [_argument(form, call, j, values) for j in range(form.n_arguments[f])]
-        shown = ", ".join(str(own(form.library, *argument, names)) for argument in arguments)
+        shown = ", ".join(str(Expression(library, *argument, names)) for argument in arguments)
         tokens, constants = list[int](), list[float]()
         for token in tree:
             if token >= form.tokens.first_variable:
@@ -40,10 +40,10 @@ def parts_of(expression: Expression, form: Form) -> dict[str, str]:
             if token == form.tokens.constant:
                 constants.append(values[at])
                 at += 1
-        found[f"{name}({shown})"] = str(own(form.library, tokens, constants, names))
+        found[f"{name}({shown})"] = str(Expression(library, tokens, constants, names))
     constant = [form.tokens.constant]
     return found | {
-        name: str(own(form.library, constant, [values[i]])) for i, name in enumerate(form.constants)
+        name: str(Expression(library, constant, [values[i]])) for i, name in enumerate(form.constants)
     }
 
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dgsr.expressions.programs.library import Library
+from dgsr.expressions.trees.trees import POWER_TOKENS
 
 #: A number that may have any value.
 NUMBER = "number"
@@ -28,9 +29,7 @@ _LITERAL = 3.0
 # Largest absolute exponent of a skeleton: nobody would call x**20 a power law.
 _LARGEST = 10.0
 # Exponents of the operators that are powers.
-_POWERS = {"square": Fraction(2), "cube": Fraction(3), "sqrt": Fraction(1, 2), "inv": Fraction(-1)}
-# Functions that are the same up to a free phase: a cosine is a shifted sine.
-_SAME = {"cos": "sin"}
+_EXPONENTS = {name: Fraction(exponent) for exponent, name in POWER_TOKENS.items()}
 
 
 class Part(NamedTuple):
@@ -74,13 +73,15 @@ def _joined(name: str, parts: Sequence[Part]) -> Skeleton | None:
         return first
     if name in ("mul", "div"):
         return _product([(first, Fraction(1)), (last, Fraction(1 if name == "mul" else -1))])
-    if name in _POWERS:
-        return _product([(first, _POWERS[name])])
+    if name in _EXPONENTS:
+        return _product([(first, _EXPONENTS[name])])
     if name == "exp" or (name == "pow" and first == NUMBER):
         return _exponential(last)
     if name == "pow":
         return _power(first, parts[1].value)
-    return (_SAME.get(name, name), *(part.skeleton for part in parts))
+    if name == "cos":
+        name = "sin"  # with another phase, which is free
+    return (name, *(part.skeleton for part in parts))
 
 
 def summed(terms: Sequence[Skeleton]) -> Skeleton:

@@ -15,7 +15,7 @@ import numpy as np
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import write_program
 from dgsr.expressions.trees.syntax import parse_form
-from dgsr.expressions.trees.trees import Tree, map_leaves
+from dgsr.expressions.trees.trees import Tree, rename
 from dgsr.kernels.forms import CALL, NAMED, NUMBER, TOKEN, FormCode, Tokens, fill
 from dgsr.kernels.growth import subtree_end
 from dgsr.kernels.programs import Programs
@@ -25,9 +25,8 @@ class Filled(NamedTuple):
     """Whole programs made of forests."""
 
     programs: Programs
-    origins: (
-        np.ndarray
-    )  # (n_programs, max_constants) int64: index in the forest of each constant, -1 if fixed
+    # (n_programs, max_constants) int64: index in the forest of each constant, -1 if fixed
+    origins: np.ndarray
     has_room: np.ndarray  # (n_programs,) bool; programs without room are x1
 
 
@@ -90,7 +89,7 @@ class Form:
         self.text, self.library = text, library
         self.functions, self.n_arguments = tuple(unknown), tuple(unknown.values())
         self.constants = tuple(constants)
-        writer = _CodeWriter(library, names, self)
+        writer = _CodeWriter(self, names)
         self.code = writer.code(tree)
         #: The tokens of every argument of every application, those of the constants in them included.
         self._arguments = writer.arguments
@@ -189,8 +188,8 @@ class _CodeWriter:
     trees to programs serves forms, too.
     """
 
-    def __init__(self, library: Library, columns: Sequence[str], form: Form) -> None:
-        self.form, self.library = form, library
+    def __init__(self, form: Form, columns: Sequence[str]) -> None:
+        self.form, self.library = form, form.library
         self.columns = {name: f"x{i + 1}" for i, name in enumerate(columns)}
         self.calls: list[Tree] = []
         self.numbers: list[float] = []
@@ -238,7 +237,7 @@ class _CodeWriter:
         leaves |= {f"{_PLACE}{i}": f"x{d + n_named + 1 + i}" for i in range(len(self.calls))}
         leaves |= self.columns
         over = self.library.with_variables(d + n_named + len(self.calls))
-        program = write_program(map_leaves(tree, lambda leaf: leaves.get(leaf, leaf)), over)
+        program = write_program(rename(tree, leaves), over)
         numbers = iter(program.constants.tolist())
         found = []
         for token in program.tokens.tolist():
@@ -293,7 +292,7 @@ class _Reader:
 
     def _takes_application(self, call: int) -> bool:
         f = int(self.form.code.functions[call])
-        end = self.at + _size(self.tokens[self.at :], self.form.tokens.arity)
+        end = subtree_end(np.array(self.tokens, dtype=np.int64), self.at, self.form.tokens.arity)
         tree: list[int] = []
         n_constants = 0
         while self.at < end:
@@ -326,8 +325,3 @@ class _Reader:
             j for j, own in enumerate(arguments) if self.tokens[self.at : min(self.at + len(own), end)] == own
         ]
         return max(here, key=lambda j: len(arguments[j]), default=-1)
-
-
-def _size(tokens: list[int], arity: np.ndarray) -> int:
-    """Return the number of tokens of the tree with which a list begins."""
-    return int(subtree_end(np.array(tokens, dtype=np.int64), 0, arity))

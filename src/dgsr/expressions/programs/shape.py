@@ -27,11 +27,8 @@ TOLERANCE = 1e-6
 #: How far a formula may be from the value at a known point, in the same unit. Constants with the digits that
 #: the rows determine seldom meet an equation better, but for those that become exact.
 TOLERANCE_AT_POINTS = 1e-3
-# Points of the box on which the programs of a search are tested, besides corners and rows. Dense points, for
-# finished formulas that intervals do not decide, are 32 times as many.
-_N_POINTS, _N_DENSE = 64, 2_048
-# Most corners and most rows among the points.
-_MOST_CORNERS, _MOST_ROWS = 16, 32
+# Points of the box on which the programs of a search are tested, besides corners and rows.
+_N_POINTS = 64
 # Points by which a formula is fitted to what is known at values of some columns, for all values of others.
 _N_ANCHORS = 8
 
@@ -104,8 +101,8 @@ class ShapeConstraints:
 
     @cached_property
     def dense(self) -> _Points:
-        """The points on which a formula is tested that intervals do not decide."""
-        return self._points(_N_DENSE)
+        """The points, 32 times as many, on which a formula is tested that intervals do not decide."""
+        return self._points(32 * _N_POINTS)
 
     def violations(
         self,
@@ -175,14 +172,14 @@ class ShapeConstraints:
         return _Points(np.ascontiguousarray(np.hstack(parts)), n_values, n_lines, n_steps)
 
     def _spread_out(self, n: int) -> np.ndarray:
-        """Return n points of the box, some corners and some rows, (n_features, n_points)."""
+        """Return n points of the box, at most 16 corners and at most 32 rows, (n_features, n_points)."""
         order = np.argsort(np.random.default_rng(0).random((len(self.low), n)), axis=1)
         shares = (order + 0.5) / n  # a Latin hypercube
-        corners = _evenly(np.unique(np.round(shares), axis=1), _MOST_CORNERS)
+        corners = _evenly(np.unique(np.round(shares), axis=1), 16)
         share = np.hstack([shares, corners])
         # A mean of the ends, so that 1 gives the upper one exactly.
         points = (1.0 - share) * self.low[:, None] + share * self.high[:, None]
-        return np.hstack([points, _evenly(self.rows, _MOST_ROWS)])
+        return np.hstack([points, _evenly(self.rows, 32)])
 
     def _at(self, known: Known, n: int, spread: np.ndarray | None = None) -> np.ndarray:
         """Return points with known values of some columns, (n_features, n_points)."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 
-from dgsr.expressions.rewriting.algebra import added, signed_terms
+from dgsr.expressions.rewriting.algebra import SignedTerms, added, signed_terms
 from dgsr.expressions.trees.trees import LARGEST_EXPONENT, Tree, is_number
 
 # Most terms of a product that is multiplied out; a longer sum would be no simpler.
 _MAX_TERMS = 8
-
-Terms = list[tuple[int, Tree]]  # signs and trees
 
 
 def expanded(tree: Tree) -> Tree:
@@ -28,12 +26,12 @@ def expanded(tree: Tree) -> Tree:
     return added(_terms(tree))
 
 
-def _terms(tree: Tree) -> Terms:
+def _terms(tree: Tree) -> SignedTerms:
     """Return the signed terms of a tree, its products multiplied out."""
     return [(sign * s, term) for sign, part in signed_terms(tree) for s, term in _terms_of_product(part)]
 
 
-def _terms_of_product(tree: Tree) -> Terms:
+def _terms_of_product(tree: Tree) -> SignedTerms:
     match tree:
         case ("mul", left, right):
             return _products(_terms(left), _terms(right))
@@ -47,7 +45,7 @@ def _terms_of_product(tree: Tree) -> Terms:
     return [(1, tree)]
 
 
-def _products(left: Terms, right: Terms) -> Terms:
+def _products(left: SignedTerms, right: SignedTerms) -> SignedTerms:
     """Return the terms of a product of two sums, or the product as one term if they are too many."""
     if len(left) * len(right) > _MAX_TERMS:
         return [(1, ("mul", added(left), added(right)))]

@@ -47,24 +47,22 @@ def normal_form(tree: Tree) -> Scaled:
     return _call(name, parts)
 
 
-def _order(node: Node) -> tuple[int, str]:
-    """Return the key by which terms and factors are sorted: 1 first, then other nodes from simple to deep."""
+def _order(pair: tuple[Node, Number]) -> tuple[int, str]:
+    """Return the key that sorts nodes with coefficients or powers: 1 first, then simple before deep ones."""
+    node, _ = pair
     text = repr(node)
     return (0 if node == 1 else 1 + text.count("("), text)
 
 
 def _sum(parts: list[Scaled]) -> Scaled:
     """Return the sum of scaled nodes."""
-    terms: dict[Node, Number] = {}
-    for scale, node in parts:
-        if not isinstance(node, Sum):
-            terms[node] = terms.get(node, 0) + scale
+    terms = _added({}, [(scale, node) for scale, node in parts if not isinstance(node, Sum)])
     for scale, node in parts:
         if isinstance(node, Sum):
             terms = _add_sum(terms, scale, node)
     _merge_logarithms(terms)
     pairs = {node: clean(scale) for node, scale in terms.items()}
-    ordered = sorted(((n, s) for n, s in pairs.items() if s != 0), key=lambda pair: _order(pair[0]))
+    ordered = sorted(((n, s) for n, s in pairs.items() if s != 0), key=_order)
     if not ordered:
         return 0, 1
     if len(ordered) == 1:
@@ -152,8 +150,7 @@ def with_squares(node: Node, is_inside: bool = False) -> Node:
             square = Product(((Sum(((1, h), (f, 1))), 2),))
             terms[1] = clean(terms.get(1, 0) - a * h * h)
             terms = {square if other == part else other: value for other, value in terms.items()}
-    kept = sorted(((n, s) for n, s in terms.items() if s != 0), key=lambda pair: _order(pair[0]))
-    return Sum(tuple(kept))
+    return Sum(tuple(sorted(((n, s) for n, s in terms.items() if s != 0), key=_order)))
 
 
 def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
@@ -185,7 +182,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
         return coefficient, 1
     if list(factors.values()) == [1]:
         return coefficient, next(iter(factors))
-    return coefficient, Product(tuple(sorted(factors.items(), key=lambda pair: _order(pair[0]))))
+    return coefficient, Product(tuple(sorted(factors.items(), key=_order)))
 
 
 def _merge_powers(factors: dict[Node, int]) -> dict[Node, int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -112,21 +113,15 @@ def _bounds(tree: Tree, box: Mapping[str, Interval], column: str | None) -> _Bou
     if tree[0] not in _RULES:
         unknown = _number(math.nan)
         return _Bounds(unknown, unknown)
-    of_value, of_slopes = _RULES[tree[0]]
-    value = _defined(of_value(*(operand.value for operand in operands)))
-    if all(operand.slope is None for operand in operands):
+    of_value, of_derivatives = _RULES[tree[0]]
+    values, slopes = zip(*operands)
+    value = _defined(of_value(*values))
+    if all(slope is None for slope in slopes):
         return _Bounds(value, None)
-    return _Bounds(value, _chained(operands, of_slopes(value, *(operand.value for operand in operands))))
-
-
-def _chained(operands: list[_Bounds], derivatives: tuple[Interval, ...]) -> Interval | None:
-    """Return the bounds of a slope by the chain rule."""
-    terms = [
-        _times(derivative, operand.slope)
-        for operand, derivative in zip(operands, derivatives, strict=True)
-        if operand.slope is not None
-    ]
-    return terms[0] if len(terms) == 1 else _plus(*terms)
+    # By the chain rule the slope is a sum of products.
+    derivatives = of_derivatives(value, *values)
+    terms = [_times(d, slope) for d, slope in zip(derivatives, slopes, strict=True) if slope is not None]
+    return _Bounds(value, reduce(_plus, terms))
 
 
 def _of_power(base: _Bounds, exponent: float) -> _Bounds:

@@ -38,7 +38,7 @@ SUMS = ("add", "sub", "neg")
 #: Exponents of the functions that are whole powers.
 WHOLE_POWERS = {"square": 2, "cube": 3}
 #: Tokens of a library that are powers, by their exponents.
-POWER_TOKENS = {2: "square", 3: "cube", Fraction(1, 2): "sqrt", -1: "inv"}
+POWER_TOKENS: dict[int | Fraction, str] = {2: "square", 3: "cube", Fraction(1, 2): "sqrt", -1: "inv"}
 #: Names that no user-defined operator can have, in lower case.
 RESERVED = frozenset(
     ("add", "sub", "mul", "div", "pow", "neg", "inv", "const", "pi", *FUNCTIONS, *ALIASES, *keyword.kwlist)
@@ -97,6 +97,6 @@ def map_leaves(tree: Tree, function: Callable[[Tree], Tree]) -> Tree:
     return function(tree)
 
 
-def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
-    """Return the tree with other names of variables; names not in the mapping stay."""
-    return map_leaves(tree, lambda leaf: names.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+def rename(tree: Tree, new: Mapping[str, Tree]) -> Tree:
+    """Return the tree with other names, or whole trees, for its variables; those not in the mapping stay."""
+    return map_leaves(tree, lambda leaf: new.get(leaf, leaf) if isinstance(leaf, str) else leaf)
