@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from dgsr import DGSRRegressor
-from dgsr.data import data_warnings, prepare, redundant_columns, row_ranks
+from dgsr.data import prepare, redundant_columns, row_ranks
+from dgsr.data.checks import data_warnings
 from dgsr.data.dataset import DataSet
 from searches import flat_regressor
 

@@ -74,14 +74,20 @@ def test_what_the_constraints_forbid_is_evaluated_and_not_bred_from():
 def test_programs_are_written_for_scaled_columns():
     library = get_library("physics", 2)
     coordinates = Coordinates(np.zeros(2), np.array([100.0, 1.0]))
-    initial, _ = initial_programs(["2*x1 + x2"], library, None, coordinates, Constraints())
+    initial, _ = initial_programs(["2*x1 + x2"], library, library.variable_names, coordinates, Constraints())
     table = X[:, :2]
     np.testing.assert_allclose(
         initial.programs.predict(table / coordinates.scales)[0], 2.0 * table[:, 0] + table[:, 1]
     )
     assert initial.is_allowed.all()
-    assert initial_programs([], library, None, coordinates, Constraints()) == (None, Constraints())
-    assert initial_programs(None, library, None, coordinates, Constraints()) == (None, Constraints())
+    assert initial_programs([], library, library.variable_names, coordinates, Constraints()) == (
+        None,
+        Constraints(),
+    )
+    assert initial_programs(None, library, library.variable_names, coordinates, Constraints()) == (
+        None,
+        Constraints(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ def test_programs_are_written_for_scaled_columns():
 def test_scale_and_offset_are_left_to_the_search(formula, core):
     library = get_library("physics", 2)
     initial, _ = initial_programs(
-        [formula], library, None, Coordinates(np.zeros(2), np.ones(2)), Constraints()
+        [formula], library, library.variable_names, Coordinates(np.zeros(2), np.ones(2)), Constraints()
     )
     expected = Expression.from_text(core, library)(X[:, :2])
     np.testing.assert_allclose(initial.programs.predict(X[:, :2])[0], expected)
@@ -106,7 +112,7 @@ def test_scale_and_offset_are_left_to_the_search(formula, core):
 def test_there_is_room_for_as_many_constants_as_a_formula_has():
     library, law = get_library("physics", 2), "exp(a*x1) + exp(b*x2) + c*sin(d*x1 + e)"
     _, constraints = initial_programs(
-        [law, "x1"], library, None, Coordinates(np.zeros(2), np.ones(2)), Constraints()
+        [law, "x1"], library, library.variable_names, Coordinates(np.zeros(2), np.ones(2)), Constraints()
     )
     assert constraints == Constraints(max_constants=5)
 

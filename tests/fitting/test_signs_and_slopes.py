@@ -106,10 +106,10 @@ def test_rules_stand_beside_units_and_weights():
 def test_rows_without_weight_are_not_in_the_box():
     settings = flat(DGSRRegressor(constraints={"lower": 0}).get_params())
     X, y = TABLE.to_numpy(), EFFECT
-    shape = shape_of(settings, None, X, y, np.r_[0.0, np.ones(23)])
+    shape = shape_of(settings, [*TABLE], X, y, np.r_[0.0, np.ones(23)])
     np.testing.assert_array_equal(shape.low, X[1:].min(axis=0))
     assert shape.spread == y[1:].std()
-    assert shape_of(flat(DGSRRegressor().get_params()), None, X, y, None) is None
+    assert shape_of(flat(DGSRRegressor().get_params()), [*TABLE], X, y, None) is None
 
 
 def test_a_fit_is_the_same_again_and_goes_on_from_a_checkpoint(fitted, tmp_path):

@@ -26,6 +26,7 @@ PROGRAMS = Population.from_expressions(FORMULAS)
 
 def effective_number(X, y, weights, programs=PROGRAMS, precision=None):
     rows = prepare(X, y, weights, with_scales=False, with_origins=False, max_rows=None, seed=0)
+    precision = np.ones(len(rows.data.y)) if precision is None else precision
     return rows.data.with_noise_exponent(noise_exponent(rows, programs, precision)).n_effective
 
 

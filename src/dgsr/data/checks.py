@@ -50,7 +50,8 @@ def checked(
     for_y = {"dtype": np.float64, "ensure_2d": False, "ensure_all_finite": False}
     X, y = validate_data(estimator, X, y, validate_separately=(for_X, for_y))
     check_consistent_length(X, y)
-    check_finite(X, "X", getattr(estimator, "feature_names_in_", ()))
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    check_finite(X, "X", names)
     check_finite(y, "y")
     if y.ndim != 2 or y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
@@ -66,7 +67,6 @@ def checked(
         sample_weight = np.where(is_none, 0.0, sample_weight)
         if given.ndim == 1 and are_counts(given):
             sample_weight = given
-    names = list(getattr(estimator, "feature_names_in_", ()))
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
     return X, y, sample_weight

@@ -72,21 +72,16 @@ class Population:
             np.concatenate([p.constants for p in parts]),
         )
 
-    def of_width(self, width: int, n_constants: int | None = None) -> Population:
+    def of_width(self, width: int, n_constants: int) -> Population:
         """Return the programs that fit into arrays of these widths, in such arrays."""
-        has_room = self.lengths <= width
-        if n_constants is not None:
-            has_room &= self.is_constant.sum(axis=1) <= n_constants
-        kept = self[has_room]
-        tokens = np.zeros((len(kept), width), dtype=np.int64)
+        kept = self[(self.lengths <= width) & (self.is_constant.sum(axis=1) <= n_constants)]
+        found = Population.empty(len(kept), kept.library, width, n_constants)
+        found.lengths[:] = kept.lengths
         common = min(width, kept.tokens.shape[1])
-        tokens[:, :common] = kept.tokens[:, :common]
-        constants = kept.constants
-        if n_constants is not None:
-            constants = np.ones((len(kept), n_constants))
-            common = min(n_constants, kept.constants.shape[1])
-            constants[:, :common] = kept.constants[:, :common]
-        return Population(kept.library, tokens, kept.lengths, constants)
+        found.tokens[:, :common] = kept.tokens[:, :common]
+        common = min(n_constants, kept.constants.shape[1])
+        found.constants[:, :common] = kept.constants[:, :common]
+        return found
 
     @property
     def is_constant(self) -> np.ndarray:

@@ -128,7 +128,11 @@ class Checkpoint:
         self.states = states()
         leaves = [leaf for n, state in enumerate(self.states) for leaf in _leaves(state, str(n))]
         arrays = {path: value for path, value in leaves if isinstance(value, np.ndarray)}
-        plain = {path: _plain(value) for path, value in leaves if path not in arrays}
+        plain = {
+            path: value.item() if isinstance(value, np.generic) else value
+            for path, value in leaves
+            if path not in arrays
+        }
         header = {
             "kind": _KIND,
             "version": __version__,
@@ -205,17 +209,12 @@ def _difference(name: str, saved: str | None, own: str) -> str:
 
 
 def _digest(arrays: Sequence[np.ndarray | None]) -> str:
-    """Return a hash of arrays."""
     found = hashlib.sha256()
     for array in arrays:
         if array is not None:
             found.update(f"{array.dtype} {array.shape}".encode())
             found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:32]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -79,16 +79,18 @@ def _limits(nested: Mapping[str, Any], library: Library) -> tuple[tuple[str, str
         for inner, most in inners.items():
             place = f"nested[{outer!r}][{inner!r}]"
             pair = outer, _token(inner, place, known, "no operator")
-            found[pair] = None if most is None else _whole(most, place, 0, MOST_NESTED, " or None")
+            found[pair] = _checked(most, place)
     return tuple((*pair, most) for pair, most in sorted(found.items()))
 
 
-def _whole(value: Any, place: str, least: int, most: int, otherwise: str = "") -> int:
-    """Return a whole number of a range; ValueError for anything else."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or not least <= int(value) <= most:
-        raise ValueError(f"{place}={value!r} must be a whole number from {least} to {most}{otherwise}.")
-    return int(value)
+def _checked(limit: Any, place: str) -> int | None:
+    """Return a limit of `nested`; ValueError if it is neither None nor a whole number in range."""
+    if limit is None:
+        return None
+    is_whole = isinstance(limit, Integral) and not isinstance(limit, bool)
+    if not is_whole or not 0 <= int(limit) <= MOST_NESTED:
+        raise ValueError(f"{place}={limit!r} must be a whole number from 0 to {MOST_NESTED} or None.")
+    return int(limit)
 
 
 def _token(

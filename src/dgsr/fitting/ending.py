@@ -22,12 +22,7 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
 from dgsr.finders import Budget, Scored, by_total_bits, common_forms
 from dgsr.finishing import finish, mean_formula, multiplied_out
-from dgsr.finishing.by_group import (
-    Grouping,
-    finish_by_group,
-    with_digits_by_group,
-    with_simple_constants,
-)
+from dgsr.finishing.by_group import Grouping, finish_by_group, with_digits_by_group, with_simple_constants
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.finishing.in_form import finish_in_form
 from dgsr.fitting.losses import Loss
@@ -76,7 +71,7 @@ def front_and_choice(
     measured: DataSet,
     budget: Budget,
     is_last: bool,
-    of_all: BegunSearch | None = None,
+    of_all: BegunSearch | None,
 ) -> tuple[ParetoFront, Candidate] | None:
     """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
 

@@ -31,7 +31,7 @@ class Initial(NamedTuple):
 def initial_programs(
     formulas: Sequence[str | Expression] | None,
     library: Library,
-    feature_names: Sequence[str] | None,
+    names: Sequence[str],
     coordinates: Coordinates,
     constraints: Constraints,
 ) -> tuple[Initial | None, Constraints]:
@@ -44,7 +44,6 @@ def initial_programs(
     by the number 0, is too long, has a forbidden column, lacks a required token, breaks a limit of `nested`
     or a rule of units. The message names the formula and the place in its text.
     """
-    names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else [*feature_names]
     found = []
     for number, formula in enumerate(() if formulas is None else formulas):
         try:
@@ -71,7 +70,7 @@ def initial_programs(
     return Initial(programs, is_allowed), constraints
 
 
-def _check_demands(program: Expression, constraints: Constraints, names: list[str]) -> None:
+def _check_demands(program: Expression, constraints: Constraints, names: Sequence[str]) -> None:
     """Raise ValueError if a program has a forbidden column, lacks a required token or breaks a limit."""
     library, tokens = program.library, set(program.tokens.tolist())
     for column in constraints.forbidden_columns:
@@ -107,7 +106,7 @@ def _bare(program: Expression) -> Expression:
     return Expression(library, *to_program(_without_scale(program.tree, library), library))
 
 
-def _read(text: str, library: Library, names: list[str]) -> Tree:
+def _read(text: str, library: Library, names: Sequence[str]) -> Tree:
     """Return the tree of a formula over x1 .. xd, with 1.0 for every name that is no column."""
     columns = {name: f"x{i + 1}" for i, name in enumerate(names)}
 

@@ -146,7 +146,7 @@ def check_loss(loss: str | Loss, y: np.ndarray) -> None:
             f"loss='relative' needs targets other than 0, and y is 0 in {n} rows; leave these out, or choose "
             "another loss."
         )
-    if not isinstance(loss, str) or loss not in LOSSES:
+    if loss not in LOSSES:
         with np.errstate(all="ignore"):
             _check_tried(loss, y)
 

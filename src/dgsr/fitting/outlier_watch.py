@@ -59,9 +59,8 @@ class Watch:
     def __init__(self, rows: Prepared) -> None:
         self._is_on, self._rows, self._due = False, rows, _CHECKS[0]
         self._suspected: Population | None = None
-        self.inliers: InlierModel | None = (
-            None  # the rows that are no outliers, by the best formula that shows some
-        )
+        # The rows that are no outliers, by the best formula that shows some.
+        self.inliers: InlierModel | None = None
         self.program: Population | None = None  # the first program of the search that showed outliers
 
     def begin(self, search: Search, is_on: bool) -> None:

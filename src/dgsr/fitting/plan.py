@@ -55,14 +55,16 @@ def planned(
     for constraints and a seed. Raises ValueError if the units, the initial formulas, the generator or the
     checkpoint are unusable.
     """
-    if (form := _form(parameters, library, feature_names, constraints)) is not None:
+    names = [*library.variable_names] if feature_names is None else [*feature_names]
+    if (form := _form(parameters, library, names, constraints)) is not None:
         constraints = replace(constraints, form=form)
-    # Constraints and units may not allow x - 1990 in place of a column x.
+    # A form names the columns as they are. Constraints and units may not allow x - 1990 in place of a
+    # column x.
     has_units = parameters["units"] is not None and parameters["unitless_constants"]
-    # A form names the columns as they are.
-    with_origins = can_have_origins(library) and not has_units and not _is_limited("sub", constraints)
-    with_origins, with_scales = with_origins and form is None, library.has_constants and form is None
-    with_scales = with_scales and not _is_limited("mul", constraints)
+    with_origins = (
+        form is None and not has_units and can_have_origins(library) and not _is_limited("sub", constraints)
+    )
+    with_scales = form is None and library.has_constants and not _is_limited("mul", constraints)
     if (known := begin.coordinates) is not None:
         needs_origins, needs_scales = known.origins.any(), (known.scales != 1.0).any()
         cannot_be_written = (needs_origins and not with_origins) or (needs_scales and not with_scales)
@@ -81,12 +83,12 @@ def planned(
         seed=begin.seed,
     )
     with budget.stopped_clock():  # reading units loads pint
-        units = _units(parameters, feature_names, library.n_variables)
-    shape = shape_of(parameters, feature_names, *data)
+        units = _units(parameters, names)
+    shape = shape_of(parameters, names, *data)
     lengths = {name: parameters[name] for name in ("min_length", "max_length")}
     constraints = replace(constraints, units=units, **lengths)
     initial, constraints = initial_programs(
-        parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
+        parameters["initial_formulas"], library, names, prepared.coordinates, constraints
     )
     if constraints.units is None and form is None:  # with units an idle column may be needed for its unit
         constraints = _without_idle_columns(constraints, library, prepared.data, initial)
@@ -131,16 +133,13 @@ def _make_with_shape(
 
 
 def _form(
-    parameters: Mapping[str, Any],
-    library: Library,
-    feature_names: Sequence[str] | None,
-    constraints: Constraints,
+    parameters: Mapping[str, Any], library: Library, names: Sequence[str], constraints: Constraints
 ) -> Form | None:
     """Return the form of a fit, None if there is none; ValueError if it is unusable with other settings."""
     if parameters["form"] is None:
         return None
     try:
-        form = Form(parameters["form"], library, feature_names)
+        form = Form(parameters["form"], library, names)
     except ValueError as error:
         raise ValueError(f"form={parameters['form']!r}: {error}") from error
     for name, usual in (("initial_formulas", None), ("warm_start", False), ("gp", "compiled")):
@@ -149,7 +148,6 @@ def _form(
                 f"{name}={parameters[name]!r} cannot be used with a form, in which functions alone are "
                 f"searched for; leave out {name}, or the form."
             )
-    names = [*library.variable_names] if feature_names is None else feature_names
     for column in constraints.forbidden_columns:
         if column in form.columns:
             raise ValueError(
@@ -186,9 +184,7 @@ def _is_limited(operator: str, constraints: Constraints) -> bool:
     return any(inner == operator and most is not None for _, inner, most in constraints.nested)
 
 
-def _units(
-    parameters: Mapping[str, Any], feature_names: Sequence[str] | None, n_columns: int
-) -> Units | None:
+def _units(parameters: Mapping[str, Any], names: Sequence[str]) -> Units | None:
     """Return the units of columns and target, None if none are given."""
     for name in ("unitless_constants", "unit_penalty"):
         if not parameters["units"] and parameters[name] is not None and parameters[name] is not False:
@@ -196,11 +192,11 @@ def _units(
                 f"{name}={parameters[name]!r} means nothing without units of columns; give these, too, as in "
                 "units=Units({name: unit}), or leave it out."
             )
-    names = [f"x{i + 1}" for i in range(n_columns)] if feature_names is None else feature_names
     unitless, penalty = bool(parameters["unitless_constants"]), parameters["unit_penalty"]
     penalty = None if penalty is None else float(penalty)
-    given = parameters["units"], parameters["y_units"], names
-    return Units.of(*given, unitless_constants=unitless, penalty=penalty)
+    return Units.of(
+        parameters["units"], parameters["y_units"], names, unitless_constants=unitless, penalty=penalty
+    )
 
 
 def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchConfig:

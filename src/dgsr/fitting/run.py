@@ -109,7 +109,7 @@ class FitDriver:
                 if number < len(saved):
                     self._load(saved[number])
                 self.budget.end_at(step.until)
-                is_last_by_squares = step.loss == "squared" and number + 1 == len(steps) and not step.by_group
+                is_last_by_squares = step.loss == "squared" and self._is_last and not step.by_group
                 self._watch.begin(self.search, self._loss == "auto" and is_last_by_squares)
                 if number + 1 < len(saved):  # the pass was over when the file was written
                     has_outliers = self._watch.sees_outliers(self.search, is_over=True)

@@ -24,7 +24,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 def check_state(
-    state: Any, fresh: dict[str, Any], library: Library, n_islands: int, form: Form | None = None
+    state: Any, fresh: dict[str, Any], library: Library, n_islands: int, form: Form | None
 ) -> None:
     """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`.
 
@@ -112,7 +112,7 @@ def _check_form(arrays: Mapping[str, np.ndarray], form: Form, are_forests: bool)
 
 
 def _check_programs(
-    arrays: Mapping[str, np.ndarray], library: Library, has_free_places: bool, n_trees: int = 1
+    arrays: Mapping[str, np.ndarray], library: Library, has_free_places: bool, n_trees: int
 ) -> None:
     """Raise ValueError if arrays do not hold programs of a library, with their losses and constants.
 

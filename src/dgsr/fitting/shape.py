@@ -20,7 +20,7 @@ _VALUE = "value"
 
 def shape_of(
     settings: Mapping[str, Any],
-    feature_names: Sequence[str] | None,
+    names: Sequence[str],
     X: np.ndarray,
     y: np.ndarray,
     sample_weight: np.ndarray | None,
@@ -34,7 +34,6 @@ def shape_of(
     lower, upper = settings["lower"], settings["upper"]
     if lower is None and upper is None and not settings["monotone"] and not settings["at"]:
         return None
-    names = [f"x{i + 1}" for i in range(X.shape[1])] if feature_names is None else [*feature_names]
     bounds = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
     if bounds[0] > bounds[1]:
         raise ValueError(f"{lower=} is above {upper=}; exchange them, or leave one out.")
@@ -63,7 +62,7 @@ def check_number(value: float, settings: Mapping[str, Any]) -> None:
         )
 
 
-def _monotone(given: Mapping[str, Any], names: list[str]) -> Iterator[tuple[int, int]]:
+def _monotone(given: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield the column and the sign of each entry of `monotone`."""
     for name, direction in given.items():
         column = _column(name, names, f"monotone[{name!r}]")
@@ -75,7 +74,7 @@ def _monotone(given: Mapping[str, Any], names: list[str]) -> Iterator[tuple[int,
         yield column, _DIRECTIONS[direction]
 
 
-def _known(given: Any, names: list[str]) -> Iterator[Known]:
+def _known(given: Any, names: Sequence[str]) -> Iterator[Known]:
     """Yield what each entry of `at` says."""
     for one in [given] if isinstance(given, Mapping) else given:
         if not isinstance(one, Mapping) or _VALUE not in one or len(one) < 2:
@@ -99,7 +98,7 @@ def _number(given: Any, key: str) -> float:
     return float(given)
 
 
-def _column(name: Any, names: list[str], place: str) -> int:
+def _column(name: Any, names: Sequence[str], place: str) -> int:
     """Return the index of a column; ValueError if there is none of the name."""
     if name in names:
         return names.index(name)

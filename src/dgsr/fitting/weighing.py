@@ -14,7 +14,7 @@ from dgsr.expressions.trees.simple_numbers import ROUNDING
 _EXPONENTS = np.linspace(0.0, 1.0, 11)
 
 
-def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray | None = None) -> float:
+def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray) -> float:
     """Return the exponent p of a noise whose variance is in proportion to w**-p.
 
     It is 1 where the weights are inverse variances of the noise, and 0 where the noise is the same in all
@@ -41,8 +41,7 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
     floor = n * data.rounding_nmse * data.variance
     bits = structure_bits(programs.library, programs.tokens, programs.lengths)
     with np.errstate(all="ignore"):
-        squares = (programs.predict(columns.T) - data.y[some]) ** 2
-        squares *= 1.0 if precision is None else precision[some]
+        squares = (programs.predict(columns.T) - data.y[some]) ** 2 * precision[some]
         # Bits of normal residuals, without terms that are the same for all programs and exponents.
         sums = np.maximum(squares @ (counts * own ** _EXPONENTS[:, None]).T, floor)
         lengths = bits[:, None] + 0.5 * n * np.log2(sums / n)

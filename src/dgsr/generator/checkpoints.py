@@ -143,9 +143,8 @@ def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]
     if not isinstance(given, dict) or set(given) - set(known):
         raise ValueError(f"unknown entries in {key}")
     for name, value in given.items():
-        counts_modules = name.endswith("_layers")
         least = least_size(name) if cls is GeneratorConfig else 0
-        most = _MAX_MODULES if counts_modules or name == "n_variables" else _MAX_SIZE
+        most = _MAX_MODULES if name.endswith("_layers") or name == "n_variables" else _MAX_SIZE
         lowest = -most if float in known[name] else least
         is_number = type(value) in (int, float)
         if type(value) not in known[name] or (is_number and not lowest <= value <= most):

@@ -9,13 +9,7 @@ from pathlib import Path
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.generator.adaptation import adapted, can_adapt
-from dgsr.generator.checkpoints import (
-    WEIGHTS,
-    card_of,
-    folder_of,
-    list_generators,
-    load_generator,
-)
+from dgsr.generator.checkpoints import WEIGHTS, card_of, folder_of, list_generators, load_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.reporting.warning import warn_caller

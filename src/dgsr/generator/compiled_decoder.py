@@ -20,9 +20,6 @@ from dgsr.kernels.sampling import draw_tokens
 #: Programs that are decoded together, so few that their keys and values stay in the processor's cache.
 BLOCK = 32
 
-# Number that is added to the variance, as in torch's layer norm.
-_EPSILON = 1e-5
-
 # Sums may be reordered; NaN and infinity keep their meaning, since they must be detected.
 _compiled = compiled(nogil=True, fastmath={"reassoc", "contract", "arcp"})
 
@@ -69,7 +66,7 @@ def _normalise(x, n, norm, out):
         mean /= width
         for j in range(width):
             variance += (x[a, j] - mean) ** 2
-        scale = np.float32(1.0 / math.sqrt(variance / width + _EPSILON))
+        scale = np.float32(1.0 / math.sqrt(variance / width + 1e-5))  # as torch's layer norm
         for j in range(width):
             out[a, j] = (x[a, j] - mean) * scale * norm[0, j] + norm[1, j]
 

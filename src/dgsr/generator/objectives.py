@@ -33,7 +33,7 @@ class Baseline:
 
 
 def vanilla_policy_gradient(log_probs: Tensor, rewards: Tensor, baseline: float | Tensor) -> Tensor:
-    """REINFORCE: minus the mean of (R - b) log p, of shape (D, K)."""
+    """REINFORCE: minus the mean of (R - b) log p."""
     return -((rewards - baseline) * log_probs).mean()
 
 
@@ -42,8 +42,6 @@ def risk_seeking_policy_gradient(log_probs: Tensor, rewards: Tensor, epsilon: fl
 
     Minus (R - R_eps) log p over the programs whose reward is above the (1 - epsilon) quantile R_eps
     of their data set, divided by epsilon K and averaged over data sets.
-
-    Log-probabilities and rewards are of shape (D, K).
     """
     quantile = torch.quantile(rewards, 1.0 - epsilon, dim=1, keepdim=True)
     above = (rewards - quantile).clamp_min(0.0)

@@ -18,7 +18,7 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees.trees import Tree, rename
 from dgsr.kernels.canonical import skeletons
-from dgsr.pretraining.prior_kernel import scale_all_away
+from dgsr.pretraining.prior_kernel import scale_away
 from dgsr.pretraining.rewriting import rewriting
 from dgsr.problems import list_sets, load_set
 from dgsr.problems.problem import Problem
@@ -41,7 +41,8 @@ def comparable(values: np.ndarray, linear_scaling: bool = False) -> np.ndarray:
     """
     if linear_scaling:
         values = np.array(values, dtype=np.float64)
-        scale_all_away(values)
+        for row in values:
+            scale_away(row)
     least = 4 if linear_scaling else 2
     values = np.where(np.isfinite(values), values, np.inf)  # inf, since NaN does not equal itself
     rows = np.unique(values[np.isfinite(values).sum(axis=1) >= least], axis=0)

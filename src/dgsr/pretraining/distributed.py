@@ -55,18 +55,14 @@ def add_up(loss: float, parameters: Iterable[nn.Parameter]) -> float:
             parameter.grad = torch.zeros_like(parameter)
     flat = torch.cat([parameter.grad.flatten() for parameter in parameters if parameter.grad is not None])
     flat = torch.cat([flat, flat.new_tensor([loss])])
-    if distributed.get_backend() == "gloo":  # this backend adds up in the memory of the processor
-        summed = flat.cpu()
-        distributed.all_reduce(summed)
-        flat = summed.to(flat.device)
-    else:
-        distributed.all_reduce(flat)
-    at = 0
-    for parameter in parameters:
-        n = parameter.numel()
-        parameter.grad = flat[at : at + n].view_as(parameter).clone()
-        at += n
-    return float(flat[-1])
+    # The backend gloo adds up in the memory of the processor.
+    summed = flat.cpu() if distributed.get_backend() == "gloo" else flat
+    distributed.all_reduce(summed)
+    sizes = [parameter.numel() for parameter in parameters]
+    *gradients, total = summed.to(flat.device).split([*sizes, 1])
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient.view_as(parameter).clone()
+    return float(total)
 
 
 def any_of(reason: bool) -> bool:

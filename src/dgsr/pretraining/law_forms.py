@@ -112,10 +112,9 @@ SCALED_TERM = 0.3
 
 def law_table(library: Library) -> LawTable:
     """Return the shares of the forms that a library has operators for, and its tokens."""
-    has = {name: name in library.operators for name in NAMES}
     shares = {name: np.array(values) for name, values in SHARES.items()}
     for name, needs in _NEEDS.items():
-        shares[name] *= [has[need] for need in needs]
+        shares[name] *= [need in library.operators for need in needs]
     if not shares["functions"].any():
         shares["kinds"][2] = 0.0
     tokens, of_functions = (

@@ -51,7 +51,6 @@ class _Workspace(NamedTuple):
 
 @compiled()
 def _new_workspace(max_length, n_columns, n_points, has_constants):
-    """Return a `_Workspace`."""
     stack, work = new_workspace(n_columns, max_length)
     return _Workspace(
         new_tree(),
@@ -131,20 +130,13 @@ def scale_away(values):
 
 
 @allocation_free
-def scale_all_away(values):
-    """Apply `scale_away` to every row."""
-    for row in values:
-        scale_away(row)
-
-
-@allocation_free
 def _evaluated(tokens, length, constants, table, n_rows, w):
     """Evaluate a program on the columns in `w.work`; return the row of `w.work` that has the values."""
     return run_program(tokens, length, constants, table.opcode, table.argument, w.work, n_rows, w.stack, True)
 
 
 @allocation_free
-def _can_be_simplified(tokens, length, constants, table, arity, has_constants, points, w):
+def _can_be_simplified(tokens, length, constants, table, has_constants, points, w):
     """Return whether a subtree equals one inside it, as in x1 + (x2 - x1) and x2*(x1/x1).
 
     In a library with constants the result is also True if a subtree is constant, such as x1/x1. If it is
@@ -153,7 +145,7 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
     n_columns, n_points = points.shape
     for c in range(n_columns):
         copy_to(w.work[c], points[c])
-    subtree_ends(tokens, length, arity, w.ends)
+    subtree_ends(tokens, length, table.arity, w.ends)
     n_before = 0  # number of constants before the subtree
     for i in range(length):
         n_before += table.opcode[tokens[i]] == CONSTANT
@@ -162,7 +154,7 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
         end = w.ends[i]
         row = _evaluated(tokens[i:end], end - i, constants[n_before:], table, n_points, w)
         copy_to(w.values[i], w.work[row, :n_points])
-        if arity[tokens[i]] > 0:
+        if table.arity[tokens[i]] > 0:
             if has_constants and _is_flat(w.values[i]):
                 return True
             for k in range(i + 1, end):
@@ -248,9 +240,7 @@ def _draw_program(tokens, constants, n_variables, table, grammar, prior, law, ex
         return 0
     constants[:] = 1.0
     copy_to(constants, parts.constants[0, : w.counters[N_CONSTANTS]])
-    if _can_be_simplified(
-        tokens, length, constants, table, grammar.arity, prior.has_constants, excluded.points, w
-    ):
+    if _can_be_simplified(tokens, length, constants, table, prior.has_constants, excluded.points, w):
         return 0
     # Held-out functions depend on the first columns, so no equation may depend on others only.
     if _has_an_idle_column(tokens, length, constants, table, prior.first_variable, excluded.points, w):

@@ -115,10 +115,8 @@ def _join_constants(node, left, right, is_pow, prior, parts, state):
     n_right = parts.n_constants[right] if right >= 0 else 0
     if n_left + n_right + is_pow > constants.shape[1]:
         return False
-    for i in range(n_left):
-        constants[node, i] = constants[left, i]
-    for i in range(n_right):
-        constants[node, n_left + i] = constants[right, i]
+    copy_to(constants[node], constants[left, :n_left])
+    copy_to(constants[node, n_left:], constants[right, :n_right])
     if is_pow:
         constants[node, n_left] = prior.exponents[integer(state, len(prior.exponents))]
     parts.n_constants[node] = n_left + n_right + is_pow

@@ -185,13 +185,12 @@ class Trainer:
 
     def rewards(self, tokens: np.ndarray, lengths: np.ndarray, drawn: DrawnDataSets) -> np.ndarray:
         """Return the reward of each program on its data set, shape (D, K), which is line 9."""
-        n_datasets = len(drawn.y)
-        tokens = tokens.reshape(n_datasets, -1, tokens.shape[-1])
-        nmse = []
-        own_lengths = lengths.reshape(n_datasets, -1)
-        for tokens_of_one, lengths_of_one, X, y in zip(tokens, own_lengths, drawn.X, drawn.y):
-            programs = self.generator.population(tokens_of_one, lengths_of_one)
-            nmse.append(fitted_nmse(programs, DataSet.from_arrays(X, y)))
+        programs = self.generator.population(tokens, lengths)
+        of_datasets = np.arange(len(programs)).reshape(len(drawn.y), -1)
+        nmse = [
+            fitted_nmse(programs[own], DataSet.from_arrays(X, y))
+            for own, X, y in zip(of_datasets, drawn.X, drawn.y, strict=True)
+        ]
         return rewards_of(np.stack(nmse))
 
 

@@ -258,13 +258,11 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     )
     chosen = torch.cat([targets[:, :3], residuals], dim=1)  # (D, 3 + R, N)
     of_pairs = _both(pairs.correlations(chosen))
-    explained = found.explained
-    y_facts = _facts(y)
     strongest = correlations.unflatten(-1, (len(FUNCTIONS), -1)).abs().amax((1, 2))[:, : len(TARGETS)]
     counts = torch.tensor([math.log(n) / 5.0, n_columns / 8.0, 1.0 / n_columns], device=y.device).expand(
         len(y), 3
     )
-    of_table = torch.cat([_both(explained.sqrt()), y_facts, _both(strongest), counts], dim=-1)
+    of_table = torch.cat([_both(found.explained.sqrt()), _facts(y), _both(strongest), counts], dim=-1)
     # Tables of one row, or of numbers near the largest float, have descriptions that are not finite.
     return Descriptions(*(torch.nan_to_num(part, 0.0, 0.0, 0.0) for part in (of_table, of_columns, of_pairs)))
 

@@ -19,6 +19,7 @@ from dgsr.generator.guide.descriptions import (
     by_strength,
     describe,
 )
+from dgsr.generator.layers import merge_heads, split_heads
 
 # Tables whose descriptions are computed at once on a processor; more would not fit into its cache.
 _AT_ONCE = 32
@@ -39,19 +40,17 @@ class _Block(nn.Module):
         self.bias = nn.Linear(width, heads)
         self.message = nn.Linear(width, width)
         self.out = nn.Linear(width, width)
-        self.forward_ = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.forward_ = _perceptron(width, width)
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         """Map x (D, T, width), given edges (D, T, T, width), to the same shape."""
-        q, k, v = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for part in self.qkv(self.norm(x)).chunk(3, dim=-1)
-        )  # (D, H, T, width / H)
+        # Each is of shape (D, H, T, width / H).
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(self.norm(x)).chunk(3, dim=-1))
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + self.bias(edges).permute(0, 3, 1, 2)
         weights = scores.softmax(-1)
         messages = self.message(edges).unflatten(-1, (self.heads, -1))  # (D, T, T, H, width / H)
         found = weights @ v + torch.einsum("dhij,dijhc->dhic", weights, messages)
-        x = x + self.out(found.transpose(1, 2).flatten(-2))
+        x = x + self.out(merge_heads(found))
         return x + self.forward_(self.norm_forward(x))
 
 
