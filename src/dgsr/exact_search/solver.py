@@ -21,8 +21,8 @@ from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.programs import Programs
 
-# The stages of the table that form each stage of the solver. The first is in the small bank, and the others
-# are in the large one, where the first nine of the table take about as long as each of the rest.
+# The stages of the table that form each stage of the solver. Stage 0 searches the small bank, and the others
+# the large one, where the first nine of the table are one stage and each later one is a stage of its own.
 _STAGES = (STAGES[:1], STAGES[:9], *((stage,) for stage in STAGES[9:]))
 
 
