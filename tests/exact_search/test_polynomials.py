@@ -223,7 +223,7 @@ def test_a_quotient_of_polynomials_is_found_and_written(above, below, limits, se
     p, q = (np.polynomial.polynomial.polyval(x, each) for each in found)
     y = np.polynomial.polynomial.polyval(x, above) / np.polynomial.polynomial.polyval(x, below)
     np.testing.assert_allclose(p / q, y, rtol=1e-6, atol=1e-8 * np.abs(y).max())
-    for tree in list(written(*found, "x1"))[:20]:
+    for tree in list(written(*found))[:20]:
         predicted, _ = values_of(tree, x[None])
         finite = np.isfinite(predicted)  # a factor that both are multiplied with may be 0 at a row
         np.testing.assert_allclose(predicted[finite], y[finite], rtol=1e-5, atol=1e-7 * np.abs(y).max())
@@ -231,8 +231,7 @@ def test_a_quotient_of_polynomials_is_found_and_written(above, below, limits, se
 
 def test_the_shortest_is_written_first():
     lengths = [
-        values_of(tree, RNG.uniform(1.5, 2.0, (1, 5)))[1]
-        for tree in written((0, 0, 0, 0, 0, 1, 1), (1,) * 5, "x1")
+        values_of(tree, RNG.uniform(1.5, 2.0, (1, 5)))[1] for tree in written((0, 0, 0, 0, 0, 1, 1), (1,) * 5)
     ]
     assert lengths == sorted(lengths)
     assert lengths[0] == 21  # (x**3 - x)/(x - 1/x**4)

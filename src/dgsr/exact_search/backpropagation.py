@@ -22,6 +22,7 @@ from dgsr.exact_search.join import (
     LESS_FIRST,
     LESS_SECOND,
     MULTIPLIED,
+    angles_of,
     join,
     second_of,
 )
@@ -40,8 +41,7 @@ def _nearest(op, value, now):
     if not abs(value) <= 1.0:
         return np.nan
     period = 2.0 * math.pi
-    angle = math.asin(value) if op == SIN else math.acos(value)
-    other = math.pi - angle if op == SIN else -angle
+    angle, other = angles_of(op, value)
     angle += period * round((now - angle) / period)
     other += period * round((now - other) / period)
     return angle if abs(angle - now) < abs(other - now) else other

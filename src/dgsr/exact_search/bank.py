@@ -70,7 +70,7 @@ def new_bank(library, size):
     """Enumerate the bank of a library over all of its variables; see `bank_of`."""
     table, small = library.table, size <= limits.SMALL
     n_columns = min(library.n_variables, size // 2)  # only the first columns of very wide data
-    programs = enumerate_programs(table.opcode, table.argument, n_columns, size, of_one=not small)
+    programs = enumerate_programs(table.opcode, table.argument, n_columns, size, not small)
     n = int(programs.total[0])
     names = ("token", "first", "second", "length", "nodes", "trigonometric")
     enumerated = {name: getattr(programs, name)[:n].copy() for name in names}

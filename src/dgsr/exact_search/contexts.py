@@ -25,6 +25,7 @@ from dgsr.exact_search.join import (
     combined,
     second_of,
     write_join,
+    write_unary_or_power,
 )
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
@@ -142,24 +143,13 @@ def write_in(join, contexts, bank, program):
         if contexts[i] < 0:
             continue
         unary, power, kind, f = parts(contexts[i], bank)
-        copy_to(inside, program[:n])
-        at = 0
-        if kind != ALONE:
-            program[0] = bank.binary_tokens[binary_of(kind)]
-            last = kind == LESS_FIRST or kind == BY_FIRST
-            at = 1 if last else write_subprogram(f, bank, program, 1)
-            copy_to(program[at:], inside[:n])
-            at += n
-            n = write_subprogram(f, bank, program, at) if last else at
+        if kind == ALONE:
+            n = write_unary_or_power(unary, power, bank, program, n)
             continue
-        if unary >= 0:
-            program[0] = bank.unary_tokens[unary]
-            at = 1
-        for k in range(power):
-            if k < power - 1:
-                program[at] = bank.binary_tokens[2]
-                at += 1
-            copy_to(program[at:], inside[:n])
-            at += n
-        n = at
+        copy_to(inside, program[:n])
+        program[0] = bank.binary_tokens[binary_of(kind)]
+        last = kind == LESS_FIRST or kind == BY_FIRST
+        at = 1 if last else write_subprogram(f, bank, program, 1)
+        copy_to(program[at:], inside[:n])
+        n = write_subprogram(f, bank, program, at + n) if last else at + n
     return n

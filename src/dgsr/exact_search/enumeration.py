@@ -36,7 +36,7 @@ class Enumeration(NamedTuple):
     slots: np.ndarray  # int32: hash table of program indices by their values; -1 is empty
 
 
-def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
+def enumerate_programs(opcode, argument, n_columns, size, of_one):
     """Return an Enumeration of the simplest functions of a library, at most `size`.
 
     `opcode` and `argument` are arrays of its `TokenTable`, and the number of columns is at most half of

@@ -276,37 +276,55 @@ def operands_of(op, value, largest, out):
             return 2
         return 1
     period = 2.0 * math.pi
-    angle = math.asin(value[0]) if op == SIN else math.acos(value[0])
     n = 0
-    for k in range(2):
-        start = angle if k == 0 else (math.pi - angle if op == SIN else -angle)
-        start -= period * math.floor((start + largest) / period)
-        while start < largest:
-            out[n] = start
+    for angle in angles_of(op, value[0]):
+        operand = angle - period * math.floor((angle + largest) / period)
+        while operand < largest:
+            out[n] = operand
             n += 1
-            start += period
+            operand += period
     return n
+
+
+@compiled()
+def angles_of(op, value):
+    """Return the two angles with a sine or cosine from which all others differ by whole periods."""
+    if op == SIN:
+        angle = math.asin(value)
+        return angle, math.pi - angle
+    angle = math.acos(value)
+    return angle, -angle
 
 
 @compiled()
 def write_join(join, bank, program):
     """Write the tokens of a join; return their number."""
-    at = 0
-    if join.unary >= 0:
-        program[at] = bank.unary_tokens[join.unary]
-        at += 1
     first, second, kind = join.first, join.second, join.kind
-    for k in range(join.power):
-        if k < join.power - 1:
-            program[at] = bank.binary_tokens[2]
-            at += 1
-        if kind == ALONE:
-            at = write_subprogram(second, bank, program, at)
-            continue
-        program[at] = bank.binary_tokens[binary_of(kind)]
+    if kind == ALONE:
+        n = write_subprogram(second, bank, program, 0)
+    else:
+        program[0] = bank.binary_tokens[binary_of(kind)]
         commutes = kind == ADDED or kind == MULTIPLIED
         shorter = bank.length[second] < bank.length[first]
         swapped = kind == LESS_FIRST or kind == BY_FIRST or (commutes and shorter)
-        at = write_subprogram(second if swapped else first, bank, program, at + 1)
-        at = write_subprogram(first if swapped else second, bank, program, at)
+        at = write_subprogram(second if swapped else first, bank, program, 1)
+        n = write_subprogram(first if swapped else second, bank, program, at)
+    return write_unary_or_power(join.unary, join.power, bank, program, n)
+
+
+@compiled()
+def write_unary_or_power(unary, power, bank, program, n):
+    """Write a unary operator, or a power if `unary` is -1, of the first n tokens; return their new number."""
+    inside = np.empty(n, dtype=np.int64)
+    copy_to(inside, program[:n])
+    at = 0
+    if unary >= 0:
+        program[0] = bank.unary_tokens[unary]
+        at = 1
+    for k in range(power):
+        if k < power - 1:
+            program[at] = bank.binary_tokens[2]
+            at += 1
+        copy_to(program[at:], inside)
+        at += n
     return at

@@ -79,8 +79,7 @@ def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynom
         return None
     if np.abs(coefficients @ values[used[chosen]] / divisor - y).max() > ERROR * np.abs(y).max():
         return None
-    found = {factors[used[i]]: int(c) for i, c in zip(chosen, coefficients) if c != 0}
-    return {exponents_of(of, len(columns)): c for of, c in found.items()}, divisor
+    return _polynomial(coefficients, used[chosen], factors, len(columns)), divisor
 
 
 def _products(columns: np.ndarray, degree: int) -> tuple[list[tuple[int, ...]], np.ndarray]:
@@ -211,4 +210,5 @@ def _are_combinations(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
 def _polynomial(
     coefficients: np.ndarray, terms: np.ndarray, factors: list[tuple[int, ...]], n_columns: int
 ) -> Polynomial:
+    """Return the polynomial with these coefficients of some terms, which are given by their numbers."""
     return {exponents_of(factors[i], n_columns): int(c) for i, c in zip(terms, coefficients) if c != 0}

@@ -7,13 +7,14 @@ tokens to be found among subprograms, but linear algebra finds it (module ``poly
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, reduce
+from functools import cache
 from itertools import product
 
 import numpy as np
 import sympy
 
 from dgsr.exact_search.polynomials import as_polynomial, as_rational
+from dgsr.expressions.rewriting.algebra import multiplied
 from dgsr.expressions.rewriting.polynomials import Polynomial, polynomial_tree, quotient_tree
 from dgsr.expressions.trees.trees import Tree
 
@@ -33,7 +34,7 @@ def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
     elif (quotient := as_rational(columns, y)) is not None:
         if len(columns) == 1:
             numerator, denominator = map(_rising, quotient)
-            yield from written(numerator, denominator, "x1")
+            yield from written(numerator, denominator)
         else:
             yield quotient_tree(*quotient)
 
@@ -44,12 +45,12 @@ def _rising(polynomial: Polynomial) -> tuple[int, ...]:
     return tuple(int(polynomial.get((power,), 0)) for power in powers)
 
 
-def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[Tree]:
-    """Yield trees of p(x)/q(x) with whole numbers only, the shortest first; `variable` is the name of x."""
+def written(p: tuple[int, ...], q: tuple[int, ...]) -> Iterator[Tree]:
+    """Yield trees of p(x)/q(x) with whole numbers only, the shortest first; x is the column x1."""
     found = []
     for factor, sign in product(_FACTORS, (1, -1)):
         above, below = (np.convolve(each, factor).astype(int) * sign for each in (p, q))
-        writers = [_Product(each, variable) for each in (above, below)]
+        writers = [_Product(above), _Product(below)]
         # Both are divided by a power of x: (x**5 - 1)/x**4 is x - 1/x**4.
         for shift in range(-1, max(len(p), len(q)) + 1):
             (n, numerator), (m, denominator) = (writer.shortest(shift) for writer in writers)
@@ -60,8 +61,8 @@ def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[T
 class _Product:
     """Writes a polynomial as a sum, or as a product of its factors if that is shorter."""
 
-    def __init__(self, coefficients: np.ndarray, variable: str) -> None:
-        self._whole = _Sum(coefficients, variable)
+    def __init__(self, coefficients: np.ndarray) -> None:
+        self._whole = _Sum(coefficients)
         content, factors = sympy.Poly(coefficients[::-1].tolist(), sympy.Symbol("x")).factor_list()
         each = [
             np.array(factor.all_coeffs()[::-1], dtype=int) for factor, power in factors for _ in range(power)
@@ -70,7 +71,7 @@ class _Product:
         self._n_powers = len(np.trim_zeros(coefficients, "b")) - 1 - sum(len(factor) - 1 for factor in each)
         if each:
             each[0] = each[0] * int(content)
-        self._factors = [_Sum(factor, variable) for factor in each]
+        self._factors = [_Sum(factor) for factor in each]
 
     def shortest(self, shift: int) -> tuple[int, Tree]:
         """Return the number of tokens and the tree of the polynomial divided by x**shift."""
@@ -78,8 +79,7 @@ class _Product:
         for i in range(len(self._factors) if len(self._factors) > 1 else 0):
             shifts = [(shift - self._n_powers) * (j == i) for j in range(len(self._factors))]
             parts = [factor.shortest(own) for factor, own in zip(self._factors, shifts)]
-            product = reduce(lambda left, right: ("mul", left, right), [tree for _, tree in parts])
-            found.append((sum(n for n, _ in parts) + len(parts) - 1, product))
+            found.append((sum(n for n, _ in parts) + len(parts) - 1, multiplied([tree for _, tree in parts])))
         return min(found, key=lambda each: each[0])
 
 
@@ -90,8 +90,7 @@ class _Sum:
     library without constants writes 1 as x/x and 3*x as x + x + x.
     """
 
-    def __init__(self, coefficients: np.ndarray, variable: str) -> None:
-        self._x = variable
+    def __init__(self, coefficients: np.ndarray) -> None:
         self._terms = [(power, c) for power, c in enumerate(coefficients.tolist()) if c != 0]
         self._best = cache(self._shortest)
         self._best_sum = cache(self._shortest_sum)
@@ -111,7 +110,7 @@ class _Sum:
             n, tree = self._best_sum(first, last, other, sign)
             by = abs(other - shift)
             if by > 0:
-                tree = ("mul" if other > shift else "div", tree, self._power(by))
+                tree = ("mul" if other > shift else "div", tree, _power(by))
             found.append((n + 2 * by, tree))
         return min(found, key=lambda each: each[0])
 
@@ -133,18 +132,19 @@ class _Sum:
         """Return the number of tokens and the tree of coefficient * x**power."""
         if coefficient < 0:
             n, tree = self._monomial(-coefficient, power)
-            return n + 4, ("sub", ("sub", self._x, self._x), tree)
-        some = ("mul", coefficient, self._x) if coefficient > 1 else self._x
+            return n + 4, ("sub", ("sub", "x1", "x1"), tree)
+        some = ("mul", coefficient, "x1") if coefficient > 1 else "x1"
         if power > 1:
             if coefficient == 1:
-                return 2 * power - 1, self._power(power)
-            return 2 * power + 2 * coefficient - 3, ("mul", self._power(power - 1), some)
+                return 2 * power - 1, _power(power)
+            return 2 * power + 2 * coefficient - 3, ("mul", _power(power - 1), some)
         if power == 1:
             return 2 * coefficient - 1, some
-        return 2 * coefficient + 1 - 2 * power, ("div", some, self._power(1 - power))
+        return 2 * coefficient + 1 - 2 * power, ("div", some, _power(1 - power))
 
-    def _power(self, power: int) -> Tree:
-        tree: Tree = self._x
-        for _ in range(power - 1):
-            tree = ("mul", self._x, tree)
-        return tree
+
+def _power(power: int) -> Tree:
+    tree: Tree = "x1"
+    for _ in range(power - 1):
+        tree = ("mul", "x1", tree)
+    return tree

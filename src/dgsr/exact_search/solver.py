@@ -13,7 +13,7 @@ from dgsr.exact_search import limits
 from dgsr.exact_search.backpropagation import repair
 from dgsr.exact_search.bank import Bank, bank_of, choose_points
 from dgsr.exact_search.quotients import rational_trees
-from dgsr.exact_search.stages import STAGES, Stage, find_law
+from dgsr.exact_search.stages import STAGES, find_law
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
@@ -21,16 +21,9 @@ from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.programs import Programs
 
-# Number of stages of the table that form the solver's stage 1, which searches the large bank. Stage 0 is the
-# first of them in the small bank, and each later one is a stage of the solver.
-_N_FIRST = 9
-
-
-def _stages_of(stage: int) -> tuple[Stage, ...]:
-    """Return the stages of the table that form one stage of the solver."""
-    if stage == 0:
-        return STAGES[:1]
-    return STAGES[:_N_FIRST] if stage == 1 else STAGES[_N_FIRST + stage - 2 :][:1]
+# The stages of the table that form each stage of the solver. Stage 0 searches the small bank, and the others
+# the large one, where the first nine of the table are one stage and each later one is a stage of its own.
+_STAGES = (STAGES[:1], STAGES[:9], *((stage,) for stage in STAGES[9:]))
 
 
 class ExactSolver:
@@ -53,7 +46,7 @@ class ExactSolver:
         Candidates examined so far; see `dgsr.exact_search.limits` for this unit of work.
     """
 
-    n_stages = 2 + len(STAGES) - _N_FIRST
+    n_stages = len(_STAGES)
 
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = limits.LARGE) -> None:
         self.library, self.size, self.grammar = library, size, grammar
@@ -86,7 +79,7 @@ class ExactSolver:
             if stage > 0:
                 bank = self._largest = self._large_bank
             arguments = self._target, bank, self._is_law, tokens[0], should_stop, self._count
-            n = find_law(_stages_of(stage), *arguments)
+            n = find_law(_STAGES[stage], *arguments)
             if n == 0 and stage == 0:
                 n = self._rational(tokens[0])
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))

@@ -21,7 +21,7 @@ from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.terms import Term, columns_of, population_of
+from dgsr.finders.terms import LEAST_ROWS_PER_CONSTANT, Term, columns_of, population_of
 
 # Most starting points of a form in one column, 0.02 to 0.06 s for all forms, and in all columns together.
 _STARTS = 64
@@ -34,8 +34,6 @@ _FITS = ((60, 15, 3), (1_000, 40, 1))
 _AT_ONCE = 500
 # Largest range of the angle of a sine over the rows, in radians: twenty periods.
 _FASTEST = 40.0 * np.pi
-# Fewest effective rows for each constant of a formula, including scale and offset.
-_ROWS_PER_CONSTANT = 2
 # NMSE below which a form enters the search. Forms that explain less mostly fit noise.
 _CLOSE = 0.1
 # Most formulas that are returned.
@@ -237,7 +235,7 @@ def curve_formulas(curves: Curves, problem: Problem, deadline: Deadline = never)
     formulas, nmse = written_out(curves.programs, curves.fit, data)
     n_constants = formulas.is_constant.sum(axis=1)
     bits = data.bits_of_residuals(nmse) + BITS_OF_CONSTANT * n_constants
-    is_valid = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
+    is_valid = np.isfinite(nmse) & (LEAST_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
     valid = np.flatnonzero(is_valid & problem.valid.whole(formulas))
     chosen: list[int] = []
     for i in valid[np.argsort(bits[valid], kind="stable")].tolist():

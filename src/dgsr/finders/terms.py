@@ -13,8 +13,9 @@ from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
-from dgsr.expressions.trees.trees import Tree
+from dgsr.expressions.trees.trees import Tree, map_leaves
 from dgsr.finders.finder import Problem
+from dgsr.kernels.canonical import subtree_ends
 
 #: Tokens of a term, and the values of its constants.
 Term = tuple[tuple[int, ...], tuple[float, ...]]
@@ -27,6 +28,8 @@ BITS_OF_TERM = 12.0
 # Most values, terms times rows, and most rows, on which terms are compared.
 _MOST_VALUES = 2_000_000
 _MOST_ROWS = 2_000
+#: Fewest rows for each constant of a formula, scale and offset included.
+LEAST_ROWS_PER_CONSTANT = 2
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
 
 
@@ -54,6 +57,11 @@ class TermPool(NamedTuple):
         bits = structure_bits(problem.library, programs.tokens, programs.lengths)
         usable = np.flatnonzero(is_usable & problem.valid.terms(programs))
         return cls(distinct, values, bits).chosen(usable)
+
+    @property
+    def tokens(self) -> list[tuple[int, ...]]:
+        """The tokens of the terms, without their constants."""
+        return [tokens for tokens, _ in self.terms]
 
     def chosen(self, numbers: np.ndarray) -> TermPool:
         """Return some of the terms, in the given order."""
@@ -147,6 +155,12 @@ def term_of(tree: Tree, library: Library) -> Term | None:
     return tuple(tokens.tolist()), tuple(constants.tolist())
 
 
+def over_columns(tree: Tree, columns: Sequence[Tree]) -> Tree:
+    """Return a tree of the columns x1, x2 and so on with the given trees in their places."""
+    trees = {f"x{i + 1}": column for i, column in enumerate(columns)}
+    return map_leaves(tree, lambda leaf: trees.get(leaf, leaf))
+
+
 def orthogonal(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
     """Return values, or each row of them, minus their projection onto a direction of length 1."""
     return values - np.multiply.outer(values @ direction, direction)
@@ -154,14 +168,9 @@ def orthogonal(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
 
 def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, slice]]:
     """Return the slices of the tokens and of the constants of the subprogram at each token."""
-    arity, const = library.table.arity, library.index["const"]
-    places = np.concatenate([[0], np.cumsum(np.asarray(tokens) == const)])
-    stops = [0] * (len(tokens) + 1)
-    found = []
-    for start in range(len(tokens) - 1, -1, -1):
-        stop = start + 1
-        for _ in range(arity[tokens[start]]):
-            stop = stops[stop]
-        stops[start] = stop
-        found.append((slice(start, stop), slice(int(places[start]), int(places[stop]))))
-    return found[::-1]
+    is_constant = np.asarray(tokens) == library.index["const"]
+    places = np.concatenate([[0], np.cumsum(is_constant)]).tolist()
+    stops = [0] * len(tokens)
+    # The kernel runs as plain Python, since for one program it is not worth compiling.
+    subtree_ends.py_func(tokens, len(tokens), library.table.arity, stops)
+    return [(slice(start, stop), slice(places[start], places[stop])) for start, stop in enumerate(stops)]

@@ -23,10 +23,11 @@ from dgsr.finders.terms import Term, columns_of, population_of, term_of
 
 # Largest share of the remaining seconds for the search for symmetries and separations.
 _LOOKING = 0.2
-# Shares of the remaining budget for the searches in the first of two tables, and in the last or only table.
-_SEARCHING = (0.3, 0.6)
-# Share of the remaining budget for all searches for the parts of a target that separates.
-_OF_PARTS = 0.3
+# Share of the remaining budget for the search in the first of two tables, and for all searches for the parts
+# of a target that separates, since another search may follow.
+_SHARE = 0.3
+# Share of the remaining budget for the search in the last or only table.
+_LAST_SHARE = 0.6
 # Most evaluations in a table, and for all parts together. A law of few columns is found quickly.
 _MOST_EVALUATIONS = 1_000_000
 # Fewest evaluations for each part with which the search for the parts begins.
@@ -62,10 +63,10 @@ class FewerColumns:
         tables = [_data_of(reduction, data, rows) for reduction in reductions]
         searches: list[Callable[[], list[Term]]] = [
             partial(self._in_table, library, share, reduction, table)
-            for share, reduction, table in zip(_SEARCHING[-len(tables) :], reductions, tables)
+            for share, reduction, table in zip((_SHARE, _LAST_SHARE)[-len(tables) :], reductions, tables)
             if table is not None
         ]
-        if separation is not None and _OF_PARTS * budget.n_left >= _LEAST_OF_PART * len(separation.groups):
+        if separation is not None and _SHARE * budget.n_left >= _LEAST_OF_PART * len(separation.groups):
             searches.insert(max(len(searches) - 1, 0), partial(self._for_parts, library, separation))
         found = list[Term]()
         for search in searches:
@@ -82,7 +83,7 @@ class FewerColumns:
 
     def _for_parts(self, library: Library, separation: Separation) -> list[Term]:
         """Search for the parts of a target that separates, and return their sums or products."""
-        with self._budget.share_of_rest(_OF_PARTS, _MOST_EVALUATIONS):
+        with self._budget.share_of_rest(_SHARE, _MOST_EVALUATIONS):
             trees = search_parts(separation, self._search_in, self._budget)
         return lifted(trees, separation.reduction, library)
 

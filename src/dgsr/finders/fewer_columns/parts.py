@@ -15,9 +15,10 @@ import numpy as np
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
-from dgsr.expressions.trees.trees import Tree, rename
+from dgsr.expressions.trees.trees import Tree
 from dgsr.finders.budget import Budget
 from dgsr.finders.fewer_columns.separation import Separation
+from dgsr.finders.terms import over_columns
 
 #: A function that searches for the law of a table, with symmetries if its flag is set, and returns the front.
 SearchIn = Callable[[DataSet, bool], Population]
@@ -41,9 +42,9 @@ def search_parts(separation: Separation, search_in: SearchIn, budget: Budget) ->
         data = DataSet.from_arrays(X[:, group], values)
         with budget.share_of_rest(1.0 / (n_parts - i), _MOST_EVALUATIONS):
             front = search_in(data, len(group) > 1)
-        names = {f"x{k + 1}": f"x{column + 1}" for k, column in enumerate(group)}
+        columns = [f"x{column + 1}" for column in group]
         best = _shortest_descriptions(front, data, _INEXACT * separation.error**2, n_kept)
-        found.append([rename(front[k].tree, names) for k in best])
+        found.append([over_columns(front[k].tree, columns) for k in best])
     joint = "mul" if separation.is_product else "add"
     constant: Tree = separation.constant
     combinations = islice(product(*found), _MOST_TOGETHER)  # two formulas for each of seven parts make more

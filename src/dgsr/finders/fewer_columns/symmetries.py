@@ -157,16 +157,15 @@ def reductions_of(
     if not len(rows) or is_over():
         return []
     state = View.of(whole_table(X, y, names), rows)
-    limit = np.inf if state is None else TIMES_LARGE * state.error  # for errors that may grow by a factor
+    if state is None:
+        return []
+    limit = TIMES_LARGE * state.error  # for errors that may grow by a factor
     found: list[Reduction] = []
     for shortens in (True, False):
         before = state
-        while state is not None and state.reduction.X.shape[1] > 1:
-            following = _following(state, rows, shortens, limit, is_over)
-            if following is None:
-                break
+        while following := _following(state, rows, shortens, limit, is_over):
             state = following
-        if state is not None and state is not before:
+        if state is not before:
             found.append(replace(state.reduction, is_exact=state.surrogate.noise <= _NO_NOISE))
     return found
 
@@ -220,7 +219,12 @@ class _Step(NamedTuple):
 
 
 def _following(state: View, rows: np.ndarray, shortens: bool, most: float, is_over: Deadline) -> View | None:
-    """Return the state after the first acceptable step, None if every step raises the error too much."""
+    """Return the state after the first acceptable step, None if every step raises the error too much.
+
+    There is no step from a single column.
+    """
+    if state.reduction.X.shape[1] == 1:
+        return None
     steps = {step.key: step for step in _steps(state, rows) if not (step.lengthens and shortens)}
     error = state.error
     limit = max((_TIMES_SMALL if error < SMALL else TIMES_LARGE) * error, NEGLIGIBLE)

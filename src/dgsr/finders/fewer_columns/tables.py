@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
 
 import numpy as np
 
+from dgsr.expressions.rewriting.algebra import divided, powered, simplified
 from dgsr.expressions.trees.syntax import to_text
-from dgsr.expressions.trees.trees import Tree, map_leaves
+from dgsr.expressions.trees.trees import Tree, rename
+from dgsr.finders.terms import over_columns
 
 #: Name of the target in trees. Columns have the names x1 and so on, so that none has this name.
 TARGET = "y"
@@ -57,13 +58,12 @@ class Reduction:
         """Return what the table shows, with names for `TARGET` and the old columns."""
         whole = product({TARGET: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
         trees = [whole, *map(product, self.columns)]
-        texts = [to_text(map_leaves(tree, lambda leaf: names.get(leaf, leaf))) for tree in trees]
+        texts = [to_text(rename(tree, names)) for tree in trees]
         return Symmetry("combinations", texts[0], (tuple(texts[1:]),))
 
     def lifted(self, tree: Tree) -> Tree:
         """Return a formula of the old columns from a tree of the new columns x1 and so on."""
-        terms = {f"x{i + 1}": product(column) for i, column in enumerate(self.columns)}
-        inner = map_leaves(tree, lambda leaf: terms.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+        inner = over_columns(tree, [product(column) for column in self.columns])
         return ("mul", product(self.factor), inner) if self.factor else inner
 
 
@@ -116,12 +116,5 @@ def product(monomial: Monomial) -> Tree:
     """Return the tree of a product of powers."""
     above, below = list[Tree](), list[Tree]()
     for atom, power in monomial.items():
-        size = abs(power)
-        term = atom if size == 1 else ("pow", atom, int(size) if size.denominator == 1 else size)
-        (above if power > 0 else below).append(term)
-    whole = _multiplied(above) if above else 1
-    return ("div", whole, _multiplied(below)) if below else whole
-
-
-def _multiplied(trees: Sequence[Tree]) -> Tree:
-    return reduce(lambda a, b: ("mul", a, b), trees)
+        (above if power > 0 else below).append(powered(atom, simplified(abs(power))))
+    return divided(above or [1], below)

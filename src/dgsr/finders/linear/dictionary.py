@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.rewriting.polynomials import exponents_of, products_of
+from dgsr.expressions.rewriting.polynomials import Polynomial, exponents_of, products_of
 from dgsr.expressions.trees.trees import Tree
 
 # Highest degree of a term for one column, two and so on; for more columns it is the last one.
@@ -20,8 +20,8 @@ _SMALLEST = 1e-3
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "sin": np.sin, "cos": np.cos,
 }  # fmt: skip
-# Largest ratio of the squared residuals of polynomials with and without such a function.
-_LEFT_OVER = 0.3
+#: Largest ratio of the squared residuals with and without such a function, or such a power.
+LEFT_OVER = 0.3
 #: Best functions in the place of a column, and single products of columns, that are tried in quotients.
 BEST = 2
 
@@ -60,6 +60,11 @@ class Terms(NamedTuple):
         """The numbers of the terms up to each degree, from 0 on."""
         degrees = self.exponents.sum(axis=1)
         return [np.flatnonzero(degrees <= degree) for degree in range(degrees.max() + 1)]
+
+
+def polynomial_of(exponents: np.ndarray, coefficients: np.ndarray) -> Polynomial:
+    """Return the polynomial of terms with these exponents of the columns, (n_terms, n_columns)."""
+    return dict(zip(map(tuple, exponents.tolist()), coefficients.tolist()))
 
 
 class _Function(NamedTuple):
@@ -132,7 +137,7 @@ def with_functions(
                 found.append(Terms.of(dict(pairs)))
     for target in targets:
         errors = np.array([_error(terms, target, most // 2) for terms in found])
-        largest = _LEFT_OVER * _error(plain, target, most // 2)
+        largest = LEFT_OVER * _error(plain, target, most // 2)
         best = np.argsort(errors, kind="stable")[:BEST]
         yield from ((found[i], target) for i in best.tolist() if errors[i] <= largest)
 

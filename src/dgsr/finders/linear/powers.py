@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import islice, permutations
 
 import numpy as np
 
 from dgsr.expressions.programs.library import Library
+from dgsr.expressions.rewriting.algebra import multiplied
 from dgsr.expressions.rewriting.polynomials import quotient_tree
-from dgsr.expressions.trees.trees import Tree, map_leaves
-from dgsr.finders.linear.dictionary import Target, Terms
+from dgsr.expressions.trees.trees import Tree
+from dgsr.finders.linear.dictionary import LEFT_OVER, Target, Terms, polynomial_of
 from dgsr.finders.linear.elimination import eliminated
+from dgsr.finders.terms import over_columns
 
 # Degrees of the numerator and denominator of the quotients by which powers are compared.
 _DEGREES = ((3, 1), (2, 2))
@@ -20,8 +21,6 @@ _DEGREES = ((3, 1), (2, 2))
 _FEW = 6
 #: Most columns in which powers, and functions in the place of a column, are searched for.
 MOST_COLUMNS = 5
-# Largest ratio of the squared errors with and without a power, in the fits with all terms and with few.
-_LEFT_OVER = (0.3, 1.0)
 # Operators that join 1 and a column to a factor of growth and of decay.
 _FACTORS = ("add", "sub")
 
@@ -101,7 +100,7 @@ def with_powers(
     of_plain = _errors(plain, target, most)
     errors = [_errors(terms, target, most) for terms in found]
     best = []
-    for number, share in enumerate(_LEFT_OVER):
+    for number, share in enumerate((LEFT_OVER, 1.0)):
         of_all = [error[number] for error in errors]
         if of_all and np.isfinite(of_plain[number]) and min(of_all) < share * of_plain[number]:
             best.append(of_all.index(min(of_all)))
@@ -145,12 +144,11 @@ def product_of_powers(
         of = next(iter(np.flatnonzero(term * are_logarithms).tolist()), None)
         of_logarithm.setdefault(of, []).append(number)
     factors: list[Tree] = []
-    trees = {f"x{i + 1}": column for i, column in enumerate(columns)}
     for of, numbers in of_logarithm.items():
         rest = np.where(are_logarithms, 0, above[numbers])
         common = np.minimum(rest.min(axis=0), below[0])
-        numerator = dict(zip(map(tuple, (rest - common).tolist()), coefficients[numbers].tolist()))
+        numerator = polynomial_of(rest - common, coefficients[numbers])
         quotient = quotient_tree(numerator, {tuple((below[0] - common).tolist()): 1.0})
-        exponent = map_leaves(quotient, lambda leaf: trees.get(leaf, leaf))
+        exponent = over_columns(quotient, columns)
         factors.append(("exp", exponent) if of is None else ("pow", columns[of][1], exponent))
-    return reduce(lambda a, b: ("mul", a, b), factors)
+    return multiplied(factors)

@@ -17,21 +17,26 @@ import numpy as np
 from dgsr.constants.uncertainty import LEAST_LEFT, Directions
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.rewriting.polynomials import Polynomial, polynomial_tree, quotient_tree
-from dgsr.expressions.trees.trees import Tree, map_leaves
+from dgsr.expressions.rewriting.polynomials import polynomial_tree, quotient_tree
+from dgsr.expressions.trees.trees import Tree
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.linear.dictionary import BEST, Target, Terms, targets_of, with_functions
+from dgsr.finders.linear.dictionary import BEST, Target, Terms, polynomial_of, targets_of, with_functions
 from dgsr.finders.linear.elimination import RationalFit, eliminated
 from dgsr.finders.linear.powers import MOST_COLUMNS, product_of_powers, with_logarithms, with_powers
-from dgsr.finders.terms import BITS_OF_TERM, columns_of, population_of, term_of
+from dgsr.finders.terms import (
+    BITS_OF_TERM,
+    LEAST_ROWS_PER_CONSTANT,
+    columns_of,
+    over_columns,
+    population_of,
+    term_of,
+)
 
 # Most columns and fewest rows of a table that is searched.
 _MOST_COLUMNS, _FEWEST_ROWS = 12, 8
 # Most terms of numerator and denominator of a quotient, and of the logarithm of a product of powers.
 _MOST_TERMS, _MOST_OF_POWERS = 60, 100
-# Fewest rows for each term.
-_ROWS_PER_TERM = 2
 # Degrees of numerator and denominator of the quotients that are fitted.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
@@ -98,13 +103,13 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
     """Yield the best fits of all kinds up to the first exact one."""
     columns: dict[Tree, np.ndarray] = {f"x{column + 1}": sample.columns[column] for column in usable}
     plain, targets = Terms.of(columns), list(targets_of(sample.y, sample.weights, library))
-    most = min(_MOST_TERMS, len(sample.y) // _ROWS_PER_TERM)
+    most = min(_MOST_TERMS, len(sample.y) // LEAST_ROWS_PER_CONSTANT)
 
     def kinds_of_terms() -> Iterator[tuple[Terms, Target, Iterable[_Kind]]]:
         yield from ((plain, target, _kinds(plain, target, most)) for target in targets)
         of = {target.inverse: target for target in targets}
         if "exp" in of:
-            most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
+            most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // LEAST_ROWS_PER_CONSTANT)
             for terms, kinds in with_logarithms(columns, library, most_of_powers):
                 yield terms, of["exp"], kinds
         if None in of:
@@ -244,22 +249,18 @@ def _tree(candidate: _Candidate) -> Tree:
         if target.inverse == "sqrt":
             tree = _root(above, below, coefficients, terms.are_positive)
         else:
-            tree = quotient_tree(_as_mapping(above, coefficients[:n]), _as_mapping(below, coefficients[n:]))
+            numerator = polynomial_of(above, coefficients[:n])
+            tree = quotient_tree(numerator, polynomial_of(below, coefficients[n:]))
             tree = tree if target.inverse is None else (target.inverse, tree)
-        trees = {f"x{i + 1}": column for i, column in enumerate(terms.columns)}
-        tree = map_leaves(tree, lambda leaf: trees.get(leaf, leaf))
+        tree = over_columns(tree, terms.columns)
     return tree if target.sign > 0.0 else ("neg", tree)
-
-
-def _as_mapping(exponents: np.ndarray, coefficients: np.ndarray) -> Polynomial:
-    return dict(zip(map(tuple, exponents.tolist()), coefficients.tolist()))
 
 
 def _root(above: np.ndarray, below: np.ndarray, coefficients: np.ndarray, are_positive: np.ndarray) -> Tree:
     """Return the square root of a quotient, as x1*sqrt(p/q) for sqrt(x1**2*p/q) if x1 is positive."""
     n, roots = len(above), [each.min(axis=0) // 2 * are_positive for each in (above, below)]
-    numerator = _as_mapping(above - 2 * roots[0], coefficients[:n])
-    denominator = _as_mapping(below - 2 * roots[1], coefficients[n:])
+    numerator = polynomial_of(above - 2 * roots[0], coefficients[:n])
+    denominator = polynomial_of(below - 2 * roots[1], coefficients[n:])
     outside = [{tuple(each.tolist()): 1.0} for each in roots]
     if len(numerator) == 1 and not (above - 2 * roots[0]).any() and coefficients[0] > 0.0:
         outside[0] = {tuple(roots[0].tolist()): float(np.sqrt(coefficients[0]))}

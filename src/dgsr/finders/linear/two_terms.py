@@ -77,7 +77,7 @@ class _Pairs:
     """All pairs of some terms, with the inner products that comparisons with all targets share."""
 
     def __init__(self, terms: TermPool) -> None:
-        self.tokens, self._values, bits = [tokens for tokens, _ in terms.terms], terms.values, terms.bits
+        self.tokens, self._values, bits = terms.tokens, terms.values, terms.bits
         self._units = _units(self._values)
         alike = self._units @ self._units.T
         first, second = np.triu_indices(len(bits), 1)
@@ -156,17 +156,14 @@ def _terms_of(problem: Problem, deadline: Deadline) -> TermPool:
     def pool(tokens: list[tuple[int, ...]]) -> TermPool:
         return TermPool.of([(term, ()) for term in tokens], problem, _SAME).simplest_first()
 
-    def tokens_of(pool: TermPool) -> list[tuple[int, ...]]:
-        return [tokens for tokens, _ in pool.terms]
-
-    columns = tokens_of(_best_terms(pool(columns_of(problem.grammar)), _MOST_COLUMNS, y))
+    columns = _best_terms(pool(columns_of(problem.grammar)), _MOST_COLUMNS, y).tokens
     second = pool([*functions_of(library, columns), *joined(library, columns, columns)])
     if deadline():
         return second
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
-    inner = tokens_of(_best_terms(second, _MOST_IN_PRODUCTS // max(per_term, 1), y))
+    inner = _best_terms(second, _MOST_IN_PRODUCTS // max(per_term, 1), y).tokens
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
-    return pool([*columns, *tokens_of(second), *third])
+    return pool([*columns, *second.tokens, *third])
 
 
 def _units(values: np.ndarray) -> np.ndarray:

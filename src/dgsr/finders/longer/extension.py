@@ -18,7 +18,7 @@ from dgsr.constants.uncertainty import derivatives
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Deadline, Problem, never
-from dgsr.finders.longer.sums import MOST_TERMS, ROWS_PER_CONSTANT, STEPS
+from dgsr.finders.longer.sums import LEAST_NEW, MOST_TERMS, PATIENCE, ROWS_PER_CONSTANT, STEPS
 from dgsr.finders.terms import (
     BITS_OF_TERM,
     Term,
@@ -36,14 +36,10 @@ _FEWEST_ROWS = 100
 # Extensions of a step that are compared on all rows, and that are fitted.
 _N_COMPARED = 300
 _N_FITTED = 6
-# Successive steps that may lengthen the description; the next one must shorten it.
-_PATIENCE = 2
 # Most tokens times rows that are evaluated for all programs, in about a quarter of a second.
 _MOST_WORK = 4e8
 # Step of the central differences, relative to the root mean square of the node.
 _STEP = 1e-5
-# Smallest share of the sum of squares of a tangent that is orthogonal to the tangents of the formula.
-_LEAST_NEW = 1e-6
 
 
 class _Node(NamedTuple):
@@ -96,7 +92,7 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
         if bits < least:
             least, n_stale = bits, 0
             found.append(program)
-        if n_stale > _PATIENCE:
+        if n_stale == PATIENCE:
             break
     return found
 
@@ -110,7 +106,7 @@ class Extender:
         simple = [(term, ()) for term in simple_terms(library, problem.grammar)]
         pool = TermPool.of(simple, problem).simplest_first()
         # The first term is the number 1.
-        self._terms = [(), *(tokens for tokens, _ in pool.terms)]
+        self._terms = [(), *pool.tokens]
         values = pool.values / np.abs(pool.values).max(axis=1, keepdims=True)
         self._values, self._bits = np.vstack([np.ones(len(data.y)), values]), np.append(0.0, pool.bits)
         self._sines = sines_of(library)
@@ -219,7 +215,7 @@ def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.n
     residuals, basis = _without(target, fitted)
     whole = (tangents**2).sum(axis=1)
     left = whole - ((tangents @ basis) ** 2).sum(axis=1)
-    is_new = left > _LEAST_NEW * whole
+    is_new = left > LEAST_NEW**2 * whole
     explained = np.where(is_new, (tangents @ residuals) ** 2 / np.where(is_new, left, 1.0), 0.0)
     return explained / max(float(residuals @ residuals), 1e-300)
 

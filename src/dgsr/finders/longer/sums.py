@@ -30,14 +30,16 @@ from dgsr.finders.terms import (
 _LONGEST = 12
 # Most terms of a sum, and of an extension.
 MOST_TERMS = 25
-# Fewest effective rows for each constant. With as many constants as rows, a formula fits any data exactly.
+# Fewest effective rows for each constant of a longer formula. With as many constants as rows, a formula fits
+# any data exactly.
 ROWS_PER_CONSTANT = 4
 # Iterations of the fit of all constants together.
 STEPS = 30
-# Successive terms after which the selection ends if none of them shortens the description.
-_PATIENCE = 3
-# Smallest norm of the part of a term that is orthogonal to those selected, relative to the centred term.
-_LEAST_NEW = 1e-3
+#: Successive terms after which the selection, or an extension, ends if none of them shortens the description.
+PATIENCE = 3
+#: Smallest norm of the part of a term, or of a tangent, that is orthogonal to those of the formula, relative
+#: to the whole norm.
+LEAST_NEW = 1e-3
 
 
 def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: int) -> Population:
@@ -89,11 +91,11 @@ def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarra
     multiplied by root weights. `n` is the effective number of rows.
     """
     left = orthogonal(values, ones / np.linalg.norm(ones))
-    least = _LEAST_NEW * np.linalg.norm(left, axis=1)
+    least = LEAST_NEW * np.linalg.norm(left, axis=1)
     residuals = y - ones * (ones @ y) / (ones @ ones)
     chosen: list[int] = []
     total, shortest, n_kept = 0.0, 0.0, 0
-    while len(chosen) < min(MOST_TERMS, len(y) - 2, n_kept + _PATIENCE):
+    while len(chosen) < min(MOST_TERMS, len(y) - 2, n_kept + PATIENCE):
         norms = np.linalg.norm(left, axis=1)
         is_new = norms > np.maximum(least, 1e-12)
         squares = float(residuals @ residuals)
