@@ -97,14 +97,14 @@ def _search_wide(progress, target, bank, program):
 
 
 @compiled()
-def _has_values(join, contexts, target, tolerance, bank, query):
+def _has_values(join, contexts, target, tolerance, bank, work):
     """Return whether a join in contexts has the target's values, in spite of the rounding of inversions."""
-    values_of_join(join, bank, query.work, query.made)
+    values_of_join(join, bank, work[0], work[1])
     for i in range(len(contexts) - 1, -1, -1):
         if contexts[i] >= 0:
-            copy_to(query.work, query.made)
-            fill_hole(contexts[i], bank, query.work, query.made)
-    return are_close(query.made, target, tolerance)
+            copy_to(work[0], work[1])
+            fill_hole(contexts[i], bank, work[0], work[1])
+    return are_close(work[1], target, tolerance)
 
 
 @compiled()
@@ -113,7 +113,7 @@ def _search_in_contexts(task, progress, target, bank, program):
     tolerance, query = np.empty(limits.N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
         return False
-    between = np.empty(limits.N_POINTS)
+    work, between = np.empty((2, limits.N_POINTS)), np.empty(limits.N_POINTS)
     n_outermost, n_up_to = 1 if task.plain else n_outer(bank), bank.n_up_to
     n_inner = task.inner[1] - task.inner[0]
     n_firsts = max(
@@ -155,7 +155,7 @@ def _search_in_contexts(task, progress, target, bank, program):
         progress[REMAINING] -= limits.CANDIDATES_OF_JOIN_IN_STAGE - query.remaining[0]
         if found.nodes == NONE or length_in(found, contexts, bank) > len(program):
             continue
-        if _has_values(found, contexts, target, tolerance, bank, query):
+        if _has_values(found, contexts, target, tolerance, bank, work):
             progress[_NODES] = found.nodes + n_nodes
             progress[LENGTH] = write_in(found, contexts, bank, program)
     return False
@@ -164,10 +164,10 @@ def _search_in_contexts(task, progress, target, bank, program):
 @compiled()
 def _search_in_sine(task, progress, target, bank, program):
     """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`."""
-    query = new_query()
-    if not fill_tolerance(target, query.tolerance):
+    tolerance, query = np.empty(limits.N_POINTS), new_query()
+    if not fill_tolerance(target, tolerance):
         return False
-    between, operands = query.values, query.operands
+    between, operands = np.empty(limits.N_POINTS), np.empty(limits.MOST_OPERANDS)
     inner, innermost = task.inner, task.innermost
     n_innermost = innermost[1] - innermost[0]
     n_inside = (inner[1] - inner[0]) * n_innermost
@@ -211,7 +211,7 @@ def _search_in_sine(task, progress, target, bank, program):
         if left <= 1:
             continue
         query.remaining[0] = limits.CANDIDATES_OF_JOIN_IN_STAGE
-        arguments = task.n_firsts, target, bank, len(program), left, query
+        arguments = task.n_firsts, target, tolerance, bank, len(program), left, query
         found = _join_in_sine(operands[o], contexts, *arguments)
         progress[REMAINING] -= limits.CANDIDATES_OF_JOIN_IN_STAGE - query.remaining[0]
         if found.nodes < NONE:
@@ -230,14 +230,14 @@ def _number_of(op, bank):
 
 
 @compiled()
-def _join_in_sine(operand, contexts, n_firsts, target, bank, most, most_nodes, query):
+def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, most_nodes, query):
     """Return the simplest join in contexts, given the first value of a sine's operand.
 
     The contexts are one around the sine, the sine, and two inside. The whole has at most `most` tokens, and
     the join fewer than `most_nodes` nodes.
     """
     best, nodes = Join(NONE, -1, 1, ALONE, 0, 0), most_nodes
-    one = query.work[:2]
+    work, one = np.empty((2, limits.N_POINTS)), query.work[:2]
     one[1] = operand
     for context in contexts[2:]:
         one[0] = one[1]
@@ -262,6 +262,6 @@ def _join_in_sine(operand, contexts, n_firsts, target, bank, most, most_nodes, q
             if query.remaining[0] < 0:
                 return best
             query.remaining[0] -= limits.EVALUATION
-            if _has_values(found, contexts, target, query.tolerance, bank, query):
+            if _has_values(found, contexts, target, tolerance, bank, work):
                 best, nodes = found, n_nodes
     return best

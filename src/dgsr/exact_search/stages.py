@@ -134,13 +134,13 @@ def find_law(
             count_candidates(limits.CANDIDATES_OF_JOIN - int(remaining[0]))
         else:
             task, progress = task_of(stage, bank), new_progress()
-            goes_on, left = True, limits.MOST_CANDIDATES_OF_STAGE
-            while goes_on:
-                if should_stop():
-                    return 0
+            goes_on, is_stopped, left = True, False, limits.MOST_CANDIDATES_OF_STAGE
+            while goes_on and not (is_stopped := should_stop()):
                 goes_on = go_on(task, progress, target, bank, program)
                 count_candidates(left - int(progress[REMAINING]))
                 left = int(progress[REMAINING])
+            if is_stopped:
+                return 0
             n = int(progress[LENGTH])
         if n > 0 and accepts(program, n):
             return n
