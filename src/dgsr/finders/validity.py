@@ -10,6 +10,8 @@ from dgsr.expressions.programs.library import Library
 
 # Factor a by which n violations of units raise the NMSE in selection, to 1 + a n, where none is allowed.
 _BREEDING_PENALTY = 9.0
+# Largest violation of shape constraints that counts in selection, in standard deviations of y.
+_MOST_OF_SHAPE = 1.0
 
 
 class Validity:
@@ -55,8 +57,7 @@ class Validity:
         if shape is None:
             return np.ones(len(programs))
         violations = shape.violations(*programs.arrays, self._library, slope, intercept)
-        # More than one standard deviation of y counts like one.
-        return 1.0 + _BREEDING_PENALTY * np.minimum(violations, 1.0)
+        return 1.0 + _BREEDING_PENALTY * np.minimum(violations, _MOST_OF_SHAPE)
 
     def violations(self, programs: Population) -> np.ndarray:
         """Return the number of violations of units in programs of the rounds, shape (n_programs,)."""

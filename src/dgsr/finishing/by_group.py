@@ -36,6 +36,8 @@ from dgsr.finishing.snapping import with_simple_numbers
 _STEPS = 20
 # Ways to write scale and offset of which the constants are shared one by one.
 _MOST_WAYS = 2
+# Share of the offset with which the fit of a further one begins.
+_SMALL = 0.1
 # Operators below which a constant is a scale or an offset of the formula or of one of its terms.
 _LINEAR = ("add", "sub", "mul", "div", "neg")
 
@@ -136,7 +138,7 @@ def _whole(tree: Tree, data: DataSet, library: Library) -> list[FreeProgram]:
     match merged[1]:
         case ("mul", float(), rest):
             raised = ("mul", slope, ("add", intercept / slope, rest))
-            merged += [raised, ("add", 0.1 * intercept, raised)]  # any offset, where the fit of b begins
+            merged += [raised, ("add", _SMALL * intercept, raised)]
     return [written(each, library) for each in merged]
 
 

@@ -23,6 +23,8 @@ _LARGEST_POWER = 6
 _MOST_MULTIPLIED = 100
 # Smallest coefficient of a polynomial that is factored, as a share of its largest.
 _SMALLEST_COEFFICIENT = 1e-15
+# Smallest reduction of complexity plus digits for which factors are accepted: one token or one digit.
+_LEAST_SAVED = 1.0
 
 
 def factored(formula: Expression) -> Expression:
@@ -38,8 +40,7 @@ def factored(formula: Expression) -> Expression:
     except (ValueError, ArithmeticError):  # the result is too long, or one of its numbers beyond a float
         return formula
     keeps_names = set(formula.common_forms) <= set(other.common_forms)
-    # They save at least one token or one digit.
-    is_easier = score(other, formula.library) <= score(formula, formula.library) - 1.0
+    is_easier = score(other, formula.library) <= score(formula, formula.library) - _LEAST_SAVED
     return other if keeps_names and is_easier else formula
 
 

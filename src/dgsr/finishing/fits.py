@@ -21,6 +21,12 @@ from dgsr.finishing.programs import groups_of
 # NMSE below which all fits are equally good, since rounding in the evaluation causes as much. Any constant
 # may change the predictions by this.
 _ROUNDING_NMSE = 1e-20
+# Most Gauss-Newton steps of a fit in which equal constants stay equal.
+_MOST_STEPS = 20
+# Step lengths that are tried in turn, as shares of a full Gauss-Newton step.
+_SHARES_OF_A_STEP = (1.0, 0.3, 0.1, 0.01)
+# Smallest reduction of the NMSE by a step, as a share of it, after which another step is made.
+_LEAST_GAIN = 1e-4
 
 
 class OutOfTime(Exception):
@@ -121,18 +127,15 @@ class Fits:
         return equal if self.is_as_good(equal.nmse, apart.nmse) else apart
 
     def _improved(self, fit: FittedProgram, groups: list[np.ndarray]) -> FittedProgram:
-        """Return a fit after Gauss-Newton steps in which the constants of each group stay equal.
-
-        There are at most 20. One that reduces the NMSE by less than a ten-thousandth is the last.
-        """
-        for _ in range(20):
+        """Return a fit after Gauss-Newton steps in which the constants of each group stay equal."""
+        for _ in range(_MOST_STEPS):
             constants, before = fit.program.constants, fit.nmse
             apart = self._directions(fit.program, groups)
             residuals = self.residuals(fit.program)
             if not np.isfinite(residuals).all():
                 return fit
             step = apart.inverse @ (apart.rows.T @ residuals)
-            for share in (1.0, 0.3, 0.1, 0.01):  # of the step
+            for share in _SHARES_OF_A_STEP:
                 trial = constants.copy()
                 for group, change in zip(groups, step.tolist(), strict=True):
                     trial[group] -= share * change
@@ -141,7 +144,7 @@ class Fits:
                 if nmse < fit.nmse:
                     fit = FittedProgram(program, nmse)
                     break
-            if not fit.nmse < (1.0 - 1e-4) * before:
+            if not fit.nmse < (1.0 - _LEAST_GAIN) * before:
                 break
         return fit
 

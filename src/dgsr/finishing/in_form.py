@@ -19,6 +19,9 @@ from dgsr.finishing.programs import are_equal, score, tree_of, written
 from dgsr.finishing.snapping import rounded, with_simple_numbers
 from dgsr.kernels.programs import Programs
 
+# Most rounds of snapping and merging for one formula.
+_MOST_ROUNDS = 10
+
 
 def finish_in_form(
     programs: Population,
@@ -59,7 +62,7 @@ def _finished(
 
     fit = fits.refitted(program)
     limit, was_broken = fit.nmse, breaks_rules(program)
-    for _ in range(10):  # until a round of merging and snapping changes nothing
+    for _ in range(_MOST_ROUNDS):
         before = fit.program
         shorter = fits.refitted(_merged(before, form))
         is_able = was_broken or not breaks_rules(shorter.program)

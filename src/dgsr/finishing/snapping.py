@@ -23,6 +23,8 @@ from dgsr.finishing.programs import are_equal, groups_of, score, tree_of, with_v
 _MAX_DIGITS = 9
 # Cost, in digits, of an exponent that is a multiple of a third: 14 of 16 such exponents are found, else 6.
 _COST_OF_THIRD = 1.1
+# Increase of n log(NMSE) below which a rounding is accepted.
+_ROUNDED = 1.0
 # Most simple numbers that are tried for one constant.
 _MAX_REFUSALS = 4
 # Most fits, and most rounds of snapping and merging, for one formula.
@@ -78,7 +80,7 @@ def rounded(fit: FittedProgram, fits: Fits, largest: float = 0.5) -> FittedProgr
             constants[group] = shortest(value, share * min(half, abs(value)))
         program = fit.program._replace(constants=constants)
         nmse = fits.nmse(program)
-        if fits.is_as_good(nmse, fit.nmse, allowed=1.0):
+        if fits.is_as_good(nmse, fit.nmse, allowed=_ROUNDED):
             return FittedProgram(program, nmse)
     return fit
 

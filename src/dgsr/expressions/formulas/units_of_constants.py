@@ -29,6 +29,8 @@ _POWERS = {
 }  # fmt: skip
 # Largest difference of exponents, or of a factor from 1, that counts as rounding.
 _ROUNDING = 1e-6
+# Largest denominator of an exponent that is written as a fraction.
+_LARGEST_DENOMINATOR = 12
 
 # The exponents of a unit, the logarithm of its factor, and its powers of the units that are written; None
 # where the unit is not determined.
@@ -156,8 +158,8 @@ def _product(names: Sequence[str], exponents: np.ndarray) -> str:
 
 
 def _power(exponent: float) -> str:
-    """Return the text of a positive exponent, as a fraction where its denominator is at most 12."""
-    simple = Fraction(exponent).limit_denominator(12)
+    """Return the text of a positive exponent, as a fraction where it is a simple one."""
+    simple = Fraction(exponent).limit_denominator(_LARGEST_DENOMINATOR)
     if abs(simple - exponent) > _ROUNDING:
         return f"^{exponent:.4g}"
     if simple.denominator > 1:

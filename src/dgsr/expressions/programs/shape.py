@@ -29,6 +29,10 @@ TOLERANCE = 1e-6
 TOLERANCE_AT_POINTS = 1e-3
 # Points of the box on which the programs of a search are tested, besides corners and rows.
 _N_POINTS = 64
+# Most corners among the points.
+_MOST_CORNERS = 16
+# Most rows among the points.
+_MOST_ROWS = 32
 # Points by which a formula is fitted to what is known at values of some columns, for all values of others.
 _N_ANCHORS = 8
 
@@ -172,14 +176,14 @@ class ShapeConstraints:
         return _Points(np.ascontiguousarray(np.hstack(parts)), n_values, n_lines, n_steps)
 
     def _spread_out(self, n: int) -> np.ndarray:
-        """Return n points of the box, at most 16 corners and at most 32 rows, (n_features, n_points)."""
+        """Return n points of the box, some corners and some rows, (n_features, n_points)."""
         order = np.argsort(np.random.default_rng(0).random((len(self.low), n)), axis=1)
         shares = (order + 0.5) / n  # a Latin hypercube
-        corners = _evenly(np.unique(np.round(shares), axis=1), 16)
+        corners = _evenly(np.unique(np.round(shares), axis=1), _MOST_CORNERS)
         share = np.hstack([shares, corners])
         # A mean of the ends, so that 1 gives the upper one exactly.
         points = (1.0 - share) * self.low[:, None] + share * self.high[:, None]
-        return np.hstack([points, _evenly(self.rows, 32)])
+        return np.hstack([points, _evenly(self.rows, _MOST_ROWS)])
 
     def _at(self, known: Known, n: int, spread: np.ndarray | None = None) -> np.ndarray:
         """Return points with known values of some columns, (n_features, n_points)."""

@@ -31,6 +31,8 @@ from dgsr.expressions.trees.user_operators import UserOperator
 
 #: Most characters of a formula.
 MAX_TEXT = 20_000
+# Most characters of a formula in an error message.
+_MAX_SHOWN = 80
 # Most characters of a number without its exponent.
 _MAX_DIGITS = 50
 
@@ -348,8 +350,8 @@ def _unquoted(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return the text of a formula for an error message, which has at most 80 characters."""
-    return text if len(text) <= 80 else text[:77] + "..."
+    """Return the text of a formula for an error message, which has its beginning if it is long."""
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 
 
 def to_text(tree: Tree) -> str:
