@@ -13,9 +13,8 @@ from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
-from dgsr.expressions.trees.trees import Tree, map_leaves
+from dgsr.expressions.trees.trees import Tree, rename
 from dgsr.finders.finder import Problem
-from dgsr.kernels.canonical import subtree_ends
 
 #: Tokens of a term, and the values of its constants.
 Term = tuple[tuple[int, ...], tuple[float, ...]]
@@ -157,8 +156,7 @@ def term_of(tree: Tree, library: Library) -> Term | None:
 
 def over_columns(tree: Tree, columns: Sequence[Tree]) -> Tree:
     """Return a tree of the columns x1, x2 and so on with the given trees in their places."""
-    trees = {f"x{i + 1}": column for i, column in enumerate(columns)}
-    return map_leaves(tree, lambda leaf: trees.get(leaf, leaf))
+    return rename(tree, {f"x{i + 1}": column for i, column in enumerate(columns)})
 
 
 def orthogonal(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
@@ -168,9 +166,14 @@ def orthogonal(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
 
 def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, slice]]:
     """Return the slices of the tokens and of the constants of the subprogram at each token."""
-    is_constant = np.asarray(tokens) == library.index["const"]
-    places = np.concatenate([[0], np.cumsum(is_constant)]).tolist()
-    stops = [0] * len(tokens)
-    # The kernel runs as plain Python, since for one program it is not worth compiling.
-    subtree_ends.py_func(tokens, len(tokens), library.table.arity, stops)
-    return [(slice(start, stop), slice(places[start], places[stop])) for start, stop in enumerate(stops)]
+    arity, const = library.table.arity, library.index["const"]
+    places = np.concatenate([[0], np.cumsum(np.asarray(tokens) == const)])
+    stops = [0] * (len(tokens) + 1)
+    found = []
+    for start in range(len(tokens) - 1, -1, -1):
+        stop = start + 1
+        for _ in range(arity[tokens[start]]):
+            stop = stops[stop]
+        stops[start] = stop
+        found.append((slice(start, stop), slice(int(places[start]), int(places[stop]))))
+    return found[::-1]

@@ -100,6 +100,7 @@ def with_powers(
     of_plain = _errors(plain, target, most)
     errors = [_errors(terms, target, most) for terms in found]
     best = []
+    # With few terms a power need only fit better.
     for number, share in enumerate((LEFT_OVER, 1.0)):
         of_all = [error[number] for error in errors]
         if of_all and np.isfinite(of_plain[number]) and min(of_all) < share * of_plain[number]:
