@@ -52,8 +52,6 @@ _SECONDS = (1.0, 2.0)
 # Rounds of a search in a table of fewer columns before processes take part in it. They take about as long as
 # the processes take to start, and most such searches are over by then.
 _N_ALONE = 16
-# The same once they have started, since at first the programs of a table differ too little to be shared.
-_N_ALONE_STARTED = 4
 # Programs that migrate from each island to the next when they meet. With them 20 of 22 laws were found,
 # without 18, a difference within chance.
 _N_MIGRANTS = 5
@@ -131,7 +129,6 @@ class Islands(Search):
         super().__init__(**arguments)
         self.n_islands, self._seed, self._n_alone = n_islands, arguments["seed"], n_alone
         self._precision_of = precision_of
-        self._last: Islands | None = None  # the last one for a table of fewer columns
         self._states: list[State] = []
         self._has_begun = False  # whether processes have been started
         weighted = [self.data]
@@ -160,16 +157,9 @@ class Islands(Search):
             for judge in self._judges:
                 _kept.pop(judge.key, None)  # where islands took turns in this process
 
-    def _alike(self, **arguments: Any) -> Search:
-        """Return islands for another table."""
-        have_started = self._last is not None and self._last._has_begun
-        self._last = Islands(
-            n_islands=self.n_islands,
-            precision_of=self._precision_of,
-            n_alone=_N_ALONE_STARTED if have_started else _N_ALONE,
-            **arguments,
-        )
-        return self._last
+    def _search_of(self, **arguments: Any) -> Search:
+        own = self._precision_of
+        return Islands(n_islands=self.n_islands, precision_of=own, n_alone=_N_ALONE, **arguments)
 
     def _judge_of(self, data: DataSet, arguments: dict[str, Any]) -> _WeightGroup:
         """Return what islands with the weights of `data` share."""

@@ -199,7 +199,7 @@ class Search(SearchState):
         own = tuple(pair for pair in library.complexities if pair[0] in library.operators)
         library = replace(library, complexities=own)
         config = replace(self.config, symmetries=symmetries, gain=_GAIN_OF_FEWER_COLUMNS)
-        inner = self._alike(
+        inner = self._search_of(
             data=data, library=library, constraints=free, config=config, generator=generator, engine=engine,
             seed=seed, budget=self.budget,
         )  # fmt: skip
@@ -207,8 +207,8 @@ class Search(SearchState):
         widths = inner.long.programs.tokens.shape[1], inner.long.programs.constants.shape[1]
         return Population.concatenate([inner.archive.population().of_width(*widths), inner.long.programs])
 
-    def _alike(self, **arguments: Any) -> Search:
-        """Return another search with as many processes as this one."""
+    def _search_of(self, **arguments: Any) -> Search:
+        """Return a search of another table, by as many processes as this one has; see `Search`."""
         return Search(**arguments)
 
 
