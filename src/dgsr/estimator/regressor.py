@@ -15,13 +15,13 @@ from dgsr.constants.scaling import check_can_scale
 from dgsr.data.checks import check_spread, checked, data_warnings, first_of
 from dgsr.data.groups import column_of, labels_of, n_columns, numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
-from dgsr.estimator.fitted import FittedRegressor
 from dgsr.estimator.parameters import RULES, Units, explaining_old_names, flat
 from dgsr.estimator.several_targets import fit_each
+from dgsr.estimator.shown import ShownRegressor
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library, library_over
-from dgsr.finders import Budget, find_symmetries
+from dgsr.finders import Budget
 from dgsr.finishing.by_group import Grouping
 from dgsr.fitting import (
     WITHOUT_OUTLIERS,
@@ -56,7 +56,7 @@ else:
     from sklearn.base import _fit_context
 
 
-class DGSRRegressor(FittedRegressor):
+class DGSRRegressor(ShownRegressor):
     """Symbolic regression with a pre-trained conditional generator.
 
     Parameters
@@ -462,10 +462,6 @@ class DGSRRegressor(FittedRegressor):
         self.loss_, self.stop_reason_, self.generator_ = "squared", "constant target", "none"
         self.random_state_ = None
         return self
-
-    def _symmetries_of(self, X: np.ndarray, y: np.ndarray, target: str) -> list[str]:
-        """Return the symmetries of rows as texts, for the report, which cannot import finders."""
-        return [str(found) for found in find_symmetries(X, y, self._feature_names(), target)]
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         """Return the generator for this fit, and set `generator_` to its name."""
