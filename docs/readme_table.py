@@ -43,13 +43,12 @@ def readme_table(folder: Path = ROOT / FOLDER) -> str:
     folder : Path
         Where the files of the tables are.
     """
-    lines = [("problems", "seconds", "dgsr", "pyoperon", "command"), ("---",) * 5]
+    lines = [("problems", "dgsr", "pyoperon", "`dgsr bench --table`"), ("---",) * 4]
     for row in ROWS:
         table = table_of(row.table)
         runs = cells(table, read_records(file_of(table, folder)))
         shares = [_share(list(runs.get((row.noise, method), {}).values())) for method in _METHODS]
-        command = f"`dgsr bench --table {row.table}`"
-        lines.append((f"{len(table.problems)} {row.title}", f"{table.max_time:g}", *shares, command))
+        lines.append((f"{len(table.problems)} {row.title}, {table.max_time:g} s", *shares, f"`{row.table}`"))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -59,7 +58,7 @@ def _share(runs: list[Record]) -> str:
         return "not run"
     n_found = sum(map(is_success, runs))
     low, high = wilson_interval(n_found, len(runs))
-    return f"{100 * n_found / len(runs):.0f}% ({100 * low:.0f} to {100 * high:.0f})"
+    return f"{100 * n_found / len(runs):.0f}% ({100 * low:.0f}–{100 * high:.0f})"  # noqa: RUF001
 
 
 def with_table(readme: str, folder: Path = ROOT / FOLDER) -> str:

@@ -286,10 +286,10 @@ def test_a_row_of_the_readme_counts_what_each_method_finds(docs, tmp_path):
     write_records(file_of(table, tmp_path), records)
     rows = readme.readme_table(tmp_path).splitlines()
     low, high = (100 * end for end in wilson_interval(30, 60))
-    shares = f"100% (94 to 100) | 50% ({low:.0f} to {high:.0f})"
-    assert rows[2].startswith("| 133 problems of SRBench | 12 | 100% (97 to 100) | not run |")
-    assert rows[3] == f"| 60 laws drawn at random | 5 | {shares} | `dgsr bench --table drawn_laws` |"
-    assert rows[5].startswith("| 60 laws in 30 columns, 1% noise | 15 | 100% (94 to 100) | 0% (0 to 6) |")
+    shares = f"100% (94–100) | 50% ({low:.0f}–{high:.0f})"  # noqa: RUF001
+    assert rows[2].startswith("| 133 problems of SRBench, 12 s | 100% (97–100) | not run |")  # noqa: RUF001
+    assert rows[3] == f"| 60 laws drawn at random, 5 s | {shares} | `drawn_laws` |"
+    assert rows[5].startswith("| 60 laws in 30 columns, 1% noise, 15 s | 100% (94–100) | 0% (0–6) |")  # noqa: RUF001
 
 
 def test_the_summary_has_both_verdicts_tests_and_failures(docs, tmp_path):
