@@ -193,7 +193,7 @@ def test_sampling_few_programs_at_a_time_changes_nothing(monkeypatch, at_once):
 def test_sampling_out_of_time_draws_no_more(monkeypatch):
     search = small(batch_size=500, random_share=0.0)
     monkeypatch.setattr(search, "stop_reason", lambda: "max_time")
-    assert len(search.ask()) == 64
+    assert len(search.ask()) == 128
 
 
 def test_with_constants_a_round_goes_on_after_an_exact_fit_and_ends_with_the_time(monkeypatch):

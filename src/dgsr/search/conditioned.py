@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
 # Programs that one call samples. The clock is read between calls, so a larger number reacts later to a limit.
-_SAMPLED_AT_ONCE = 64
+_SAMPLED_AT_ONCE = 128
 # Programs of one part of a refinement step on a table of up to twelve columns. The decoder attends to all
 # columns, so with more of them parts are smaller in proportion. The clock is read between parts.
 _REFINED_AT_ONCE = 256

@@ -110,7 +110,7 @@ class Evaluation(ABC):
 class Plain(Evaluation):
     """Evaluation in libraries without constants."""
 
-    fits_constants, random_shares, refined_every = False, (0.8, 0.8), 150_000
+    fits_constants, random_shares, refined_every = False, (0.8, 0.8), 200_000
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
@@ -132,7 +132,7 @@ class Fitted(Evaluation):
 
     # The share of random programs rises at the first restart: restarts are frequent, and afterwards most
     # samples of the pre-trained decoder repeat programs that have been evaluated.
-    fits_constants, random_shares, refined_every = True, (0.5, 0.9), 40_000
+    fits_constants, random_shares, refined_every = True, (0.5, 0.9), 80_000
     # Steps of the first fit of every program, beside the slope and the intercept, which need none.
     first_steps: ClassVar[int] = 0
 
