@@ -27,11 +27,11 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("problems of SRBench", "srbench", 0.0),
+    Row("SRBench problems", "srbench", 0.0),
     Row("laws drawn at random", "drawn_laws", 0.0),
     Row("laws drawn at random, 1% noise", "drawn_laws", 0.01),
     Row("laws in 30 columns, 1% noise", "wide", 0.01),
-    Row("laws of textbooks", "laws", 0.0),
+    Row("textbook laws", "laws", 0.0),
 )
 
 
@@ -43,7 +43,7 @@ def readme_table(folder: Path = ROOT / FOLDER) -> str:
     folder : Path
         Where the files of the tables are.
     """
-    lines = [("problems", "dgsr", "pyoperon", "`dgsr bench --table`"), ("---",) * 4]
+    lines = [("problems", "dgsr", "pyoperon", "`dgsr bench --table …`"), ("---",) * 4]
     for row in ROWS:
         table = table_of(row.table)
         runs = cells(table, read_records(file_of(table, folder)))

@@ -287,7 +287,7 @@ def test_a_row_of_the_readme_counts_what_each_method_finds(docs, tmp_path):
     rows = readme.readme_table(tmp_path).splitlines()
     low, high = (100 * end for end in wilson_interval(30, 60))
     shares = f"100% (94–100) | 50% ({low:.0f}–{high:.0f})"  # noqa: RUF001
-    assert rows[2].startswith("| 133 problems of SRBench, 10 s | 100% (97–100) | 0% (0–3) |")  # noqa: RUF001
+    assert rows[2].startswith("| 133 SRBench problems, 10 s | 100% (97–100) | 0% (0–3) |")  # noqa: RUF001
     assert rows[3] == f"| 60 laws drawn at random, 5 s | {shares} | `drawn_laws` |"
     assert rows[5].startswith("| 60 laws in 30 columns, 1% noise, 15 s | 100% (94–100) | 0% (0–6) |")  # noqa: RUF001
 
