@@ -28,7 +28,9 @@ TINY = GeneratorConfig(
     max_length=12,
 )  # fmt: skip
 ROWS = GeneratorConfig()
-CONFIGURATIONS = CONFIGS | {"tiny": TINY, "rows": ROWS}
+# Widths that are no multiples of the four inputs that a compiled product takes at a time.
+UNEVEN = replace(TINY, tree_embedding=7, decoder_width=18)
+CONFIGURATIONS = CONFIGS | {"tiny": TINY, "rows": ROWS, "uneven": UNEVEN}
 
 
 def lively(library, config, constraints=None, seed=0):
@@ -61,7 +63,7 @@ def scored(generator, encoding, tokens, lengths, n_variables=2):
     return result.programs.numpy()
 
 
-@pytest.fixture(scope="module", params=["tiny", "paper", "rows", "base"])
+@pytest.fixture(scope="module", params=["tiny", "uneven", "paper", "rows", "base"])
 def generator(request):
     return lively(get_library("koza", 2), CONFIGURATIONS[request.param])
 
