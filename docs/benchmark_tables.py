@@ -20,8 +20,8 @@ PAGES = ROOT / "docs" / "tables"
 
 _INTRODUCTION = """# What is found, and by what
 
-`nox -s tables` makes these figures in at most a night of one core, in parts if need be, from one commit
-and the weights that ship. The problems, methods, seconds and tests were stated [in the
+`nox -s tables` makes these figures in at most a night of one core, in parts if need be, with the weights
+that ship; below the table are the commits. The problems, methods, seconds and tests were stated [in the
 registry](../src/dgsr/benchmarking/registry.py) before the run. Each table has a page with seconds,
 equations, pairs of methods and the command that goes on with it. All pages are made from
 `benchmarks/results/tables`, one compressed line of JSON for each run, by
