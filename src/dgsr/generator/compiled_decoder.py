@@ -39,21 +39,30 @@ class _Buffers(NamedTuple):
     values: np.ndarray  # (n, BLOCK, max_length, width)
 
 
-@_compiled
+def new_buffers(weights, max_length):
+    """Return the buffers of the layers, and those of the tree's layers, for programs of a length at most."""
+    width, tree_width = weights.embeddings.tokens.shape[1], 2 * weights.embeddings.siblings.shape[1]
+    n_keys = weights.attention.keys.shape[1]
+    return (
+        _new_buffers(weights.layers, width, max_length, n_keys),
+        _new_buffers(weights.tree_layers, tree_width, max_length, 0),
+    )
+
+
 def _new_buffers(layers, width, max_length, n_keys):
     """Return `_Buffers` for layers of a width that attend to at most `n_keys` keys of a data set."""
-    n = layers.qkv.shape[0]
-    return _Buffers(
-        np.zeros((BLOCK, width), dtype=np.float32),
-        np.zeros((BLOCK, width), dtype=np.float32),
-        np.zeros((BLOCK, width), dtype=np.float32),
-        np.zeros((BLOCK, width), dtype=np.float32),
-        np.zeros((BLOCK, 3 * width), dtype=np.float32),
-        np.zeros((BLOCK, layers.widen.shape[2]), dtype=np.float32),
-        np.zeros(max(max_length, n_keys), dtype=np.float32),
-        np.zeros((n, BLOCK, max_length, width), dtype=np.float32),
-        np.zeros((n, BLOCK, max_length, width), dtype=np.float32),
+    shapes = _Buffers(
+        x=(BLOCK, width),
+        normed=(BLOCK, width),
+        attended=(BLOCK, width),
+        queries=(BLOCK, width),
+        qkv=(BLOCK, 3 * width),
+        hidden=(BLOCK, layers.widen.shape[2]),
+        scores=(max(max_length, n_keys),),
+        keys=(len(layers.qkv), BLOCK, max_length, width),
+        values=(len(layers.qkv), BLOCK, max_length, width),
     )
+    return _Buffers(*(np.zeros(shape, dtype=np.float32) for shape in shapes))
 
 
 @_compiled
@@ -102,19 +111,19 @@ def _add_product(x, n, weight, out):
 
 
 @_compiled
-def _add_linear(x, n, weight, bias, out):
-    """Add the first n rows of x times the weight, plus the bias, to `out`; see `_add_product`."""
+def _linear(x, n, weight, bias, adding, out):
+    """Write the first n rows of x times the weight, plus the bias, to `out`, or add them to it.
+
+    What is said of further rows in `_add_product` holds here, too.
+    """
     for a in range(n):
+        row = out[a]
+        if not adding:
+            for j in range(len(bias)):
+                row[j] = np.float32(0.0)
         for j in range(len(bias)):
-            out[a, j] += bias[j]
+            row[j] += bias[j]
     _add_product(x, n, weight, out)
-
-
-@_compiled
-def _linear(x, n, weight, bias, out):
-    """Write the first n rows of x times the weight, plus the bias, to `out`; see `_add_product`."""
-    out[:n] = np.float32(0.0)
-    _add_linear(x, n, weight, bias, out)
 
 
 @_compiled
@@ -138,8 +147,8 @@ def _gelu(x, n):
 
 @_compiled
 def _attend(query, keys, values, n_keys, heads, scores, out):
-    """Write the attention of one query over the first `n_keys` keys, head by head, to `out`."""
-    size = len(query) // heads
+    """Write the attention of the query, as long as `out`, over the first `n_keys` keys, head by head."""
+    size = len(out) // heads
     scale = np.float32(1.0 / math.sqrt(size))
     for h in range(heads):
         # Loops over parts of rows that begin at a variable column are not vectorised, those over views are.
@@ -156,7 +165,8 @@ def _attend(query, keys, values, n_keys, heads, scores, out):
         for s in range(n_keys):
             scores[s] = np.float32(exp(np.float64(scores[s] - highest)))
             total += scores[s]
-        found[:] = np.float32(0.0)
+        for j in range(size):
+            found[j] = np.float32(0.0)
         for s in range(n_keys):
             value, share = values[s, own], scores[s] / total
             for j in range(size):
@@ -173,13 +183,14 @@ def _add_self_attention(n, rows, t, at, layers, buffers):
     keys, values = buffers.keys, buffers.values
     width = x.shape[1]
     _normalise(x, n, layers.norm[at], normed)
-    _linear(normed, n, layers.qkv[at], layers.qkv_bias[at], qkv)
+    _linear(normed, n, layers.qkv[at], layers.qkv_bias[at], False, qkv)
     for a in range(n):
         r = rows[a]
-        keys[at, r, t] = qkv[a, width : 2 * width]
-        values[at, r, t] = qkv[a, 2 * width :]
-        _attend(qkv[a, :width], keys[at, r], values[at, r], t + 1, layers.heads, buffers.scores, attended[a])
-    _add_linear(attended, n, layers.out[at], layers.out_bias[at], x)
+        for j in range(width):
+            keys[at, r, t, j] = qkv[a, width + j]
+            values[at, r, t, j] = qkv[a, 2 * width + j]
+        _attend(qkv[a], keys[at, r], values[at, r], t + 1, layers.heads, buffers.scores, attended[a])
+    _linear(attended, n, layers.out[at], layers.out_bias[at], True, x)
 
 
 @_compiled
@@ -187,9 +198,9 @@ def _add_feed_forward(n, at, layers, buffers):
     """Add the feed-forward block of layer `at` to the first n rows of `buffers.x`."""
     x, normed, hidden = buffers.x, buffers.normed, buffers.hidden
     _normalise(x, n, layers.forward_norm[at], normed)
-    _linear(normed, n, layers.widen[at], layers.widen_bias[at], hidden)
+    _linear(normed, n, layers.widen[at], layers.widen_bias[at], False, hidden)
     _gelu(hidden, n)
-    _add_linear(hidden, n, layers.narrow[at], layers.narrow_bias[at], x)
+    _linear(hidden, n, layers.narrow[at], layers.narrow_bias[at], True, x)
 
 
 @_compiled
@@ -197,32 +208,32 @@ def _add_cross_attention(n, at, heads, attention, tree, buffers):
     """Add the attention of layer `at` to the data set, and its linear map of the tree states."""
     x, normed, queries, attended = buffers.x, buffers.normed, buffers.queries, buffers.attended
     _normalise(x, n, attention.norm[at], normed)
-    _linear(normed, n, attention.query[at], attention.query_bias[at], queries)
+    _linear(normed, n, attention.query[at], attention.query_bias[at], False, queries)
     keys, values = attention.keys[at], attention.values[at]
     for a in range(n):
         _attend(queries[a], keys, values, len(keys), heads, buffers.scores, attended[a])
-    _add_linear(attended, n, attention.out[at], attention.out_bias[at], x)
+    _linear(attended, n, attention.out[at], attention.out_bias[at], True, x)
     _add_product(tree, n, attention.tree[at], x)
 
 
 @_compiled
-def decode(weights, grammar, draws, state):
+def decode(weights, grammar, draws, buffers, state):
     """Draw all programs of one data set.
 
     Parameters
     ----------
     draws : Draws
         Initial tree states, and zeros; they receive the programs and their log-probabilities.
+    buffers : tuple of two _Buffers
+        What `new_buffers` returns.
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
     """
     embeddings = weights.embeddings
     n_tokens = embeddings.outputs.shape[1]
-    max_length, n_keys = grammar.max_length, weights.attention.keys.shape[1]
     width, half = embeddings.tokens.shape[1], embeddings.siblings.shape[1]
     last_parent = len(embeddings.parents) - 1
-    buffers = _new_buffers(weights.layers, width, max_length, n_keys)
-    tree_buffers = _new_buffers(weights.tree_layers, 2 * half, max_length, 0)
+    buffers, tree_buffers = buffers
     x, tree = buffers.x, tree_buffers.x
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
     rows = np.empty(BLOCK, dtype=np.int64)
@@ -235,7 +246,7 @@ def decode(weights, grammar, draws, state):
             rows[a], active[a] = a, start + a
             inputs[:, a] = n_tokens
             finished[a] = False
-        for t in range(max_length):
+        for t in range(grammar.max_length):
             # The previous token, and its parent and sibling in the tree, at position t.
             for a in range(n):
                 parent = min(inputs[1, a], last_parent)
@@ -253,7 +264,7 @@ def decode(weights, grammar, draws, state):
                 _add_cross_attention(n, at, weights.layers.heads, weights.attention, tree, buffers)
                 _add_feed_forward(n, at, weights.layers, buffers)
             _normalise(x, n, embeddings.norm, buffers.normed)
-            _linear(buffers.normed, n, embeddings.outputs, embeddings.outputs_bias, logits)
+            _linear(buffers.normed, n, embeddings.outputs, embeddings.outputs_bias, False, logits)
             draw_tokens(logits[:n], active[:n], t, draws, grammar, state, inputs, finished)
             n_left = 0  # the programs that are not complete move to the front
             for a in range(n):

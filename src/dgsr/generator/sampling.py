@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dgsr.expressions.programs.constraints import Grammar
-from dgsr.generator.compiled_decoder import decode
+from dgsr.generator.compiled_decoder import decode, new_buffers
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.packing import pack_decoder
@@ -52,10 +52,12 @@ def _draw_compiled(
 ) -> None:
     """Draw the programs data set by data set with `dgsr.generator.compiled_decoder`."""
     n = len(draws.tokens) // len(encoding)
-    for j, weights in enumerate(pack_decoder(decoder, decoder.memory(encoding.latents))):
+    packed = pack_decoder(decoder, decoder.memory(encoding.latents))
+    buffers = new_buffers(packed[0], grammar.max_length)
+    for j, weights in enumerate(packed):
         own = slice(j * n, (j + 1) * n)
         tree = TreeState(draws.tree.counters[own], draws.tree.stack[own])
-        decode(weights, grammar, Draws(tree, draws.tokens[own], draws.log_probs[own]), state)
+        decode(weights, grammar, Draws(tree, draws.tokens[own], draws.log_probs[own]), buffers, state)
 
 
 def _draw_with_torch(
