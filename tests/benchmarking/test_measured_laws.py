@@ -21,6 +21,11 @@ def specs(laws):
     return json.loads(laws.TABLES.read_text("utf-8"))
 
 
+def test_no_two_tables_share_a_name(laws, specs):
+    tables = json.loads(laws.TABLES.read_text("utf-8"), object_pairs_hook=list)  # a dict keeps the last one
+    assert len(tables) == len(specs)
+
+
 def test_every_table_names_its_law_and_belongs_to_a_set(specs):
     assert {spec["set"] for spec in specs.values()} == {"shared", "development", "held out", "groups"}
     for name, spec in specs.items():
