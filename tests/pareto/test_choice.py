@@ -164,7 +164,7 @@ def test_what_is_undetermined_hides_no_longer_formula():
 
     def assess(expression, vague):
         error = np.inf if str(expression) in vague else 0.1
-        return Uncertainty(1.0, np.eye(1), np.full(len(expression.constants), error), 0.1)
+        return Uncertainty(1.0, np.eye(1), np.full(len(expression.constants), error), 0.0)
 
     shown = {}
     for vague in ((), ("1.21*x1",), ("1.21*x1", "1.2001*x1"), tuple(map(str, expressions))):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dgsr.constants.uncertainty import Uncertainty
 from dgsr.data.dataset import DataSet
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.formulas.description_length import description_length
@@ -120,6 +121,32 @@ def test_a_front_of_expressions_is_what_comparing_all_gives(n, seed):
         assert candidate.expression.feature_names == ("a", "b")
         at = [i for i in range(n) if programs_of(population)[i] == tuple(candidate.expression.tokens)]
         assert nmse[at[0]] == candidate.loss
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 30), st.integers(0, 99))
+def test_no_formula_of_a_front_predicts_rows_left_out_worse_than_a_shorter_one(n, seed):
+    population, data, rng = draw(n, seed), DataSet.from_arrays(X, Y), np.random.default_rng(seed)
+    left_out = population.nmse(data) * rng.uniform(1.0, 3.0, n)
+    number = {programs_of(population)[i]: i for i in range(n)}
+
+    def error_of(expression):
+        return left_out[number[tuple(expression.tokens)]]
+
+    def assess(expression):
+        return Uncertainty(0.1, np.zeros((0, 0)), np.zeros(0), error_of(expression))
+
+    front = ParetoFront.from_expressions([population[i] for i in range(n)], data, assess=assess)
+    assert (np.diff([candidate.leave_one_out for candidate in front]) < 0.0).all()
+    unknown = ParetoFront.from_expressions(
+        [population[i] for i in range(n)], data, assess=lambda expression: None
+    )
+    assert {*number} >= {tuple(candidate.expression.tokens) for candidate in front}
+    # What only the loss says is better is left off, and nothing that is better by both is missed.
+    for candidate in unknown:
+        shorter = [c for c in front if c.description_length <= candidate.description_length]
+        errors = [error_of(c.expression) for c in (*shorter, candidate)]
+        assert min(errors[:-1]) <= errors[-1]
 
 
 def test_a_front_of_nothing_or_nothing_finite_is_empty():

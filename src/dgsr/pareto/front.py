@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 class ParetoFront(Sequence[Candidate]):
-    """Candidates in order of their description length, each a better fit than all shorter ones.
+    """Candidates in order of their description length, each with a lower error than all before it.
+
+    The error is that on rows left out of the fit, by which `select` compares them, too.
 
     Parameters
     ----------

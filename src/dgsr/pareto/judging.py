@@ -31,14 +31,23 @@ _BITS_OF_UNSEEN_WAVE = 6.0
 _BITS_OF_CLAIM = 4.0
 
 
-def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
-    """Return the formulas, in rising order of length, that fit better than all before them."""
-    found: list[int] = []
-    best = np.inf
+def undominated(
+    order: Sequence[int],
+    losses: np.ndarray,
+    tolerance: float,
+    error: Callable[[int], float] | None = None,
+) -> list[int]:
+    """Return the formulas, in rising order of length, whose error is lower than those of all before them.
+
+    The error is the loss, or what `error` returns, which is no lower, and asked for where it may matter.
+    """
+    found, best = list[int](), np.inf
     for i in order:
         if losses[i] < (1.0 - LEAST_GAIN) * best and best > tolerance:
-            best = losses[i]
-            found.append(i)
+            own = float(losses[i]) if error is None or losses[i] <= tolerance else error(i)
+            if own < (1.0 - LEAST_GAIN) * best:
+                best = own
+                found.append(i)
     return found
 
 

@@ -18,6 +18,7 @@ from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import LEAST_GAIN
 from dgsr.pareto.candidate import Candidate
+from dgsr.pareto.choosing import errors_left_out
 from dgsr.pareto.judging import (
     are_supported,
     judged,
@@ -73,17 +74,28 @@ def candidates_of(
         own = None if bits[i] == description_length(named) else float(bits[i])
         return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own, form)
 
-    left = [i for i in order if supported[i]]
-    on_front = of_all = undominated(left, losses, tolerance)
-    found = {i: candidate(i) for i in on_front}
-    while undetermined := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
+    left, found = [i for i in order if supported[i]], dict[int, Candidate]()
+
+    def assessed(i: int) -> Candidate:
+        found[i] = found.get(i) or candidate(i)
+        return found[i]
+
+    def left_out(i: int) -> float:
+        # The first one tells whether time was over before any such error was known.
+        return float(errors_left_out([assessed(left[0]), assessed(i)], data.n_effective)[1])
+
+    def best_of_every_length() -> list[int]:
+        # With fewer rows than constants no formula has such an error.
+        return undominated(left, losses, tolerance, left_out) or undominated(left, losses, tolerance)
+
+    on_front = of_all = best_of_every_length()
+    while undetermined := {i for i in on_front if not assessed(i).is_determined and losses[i] > tolerance}:
         left = [i for i in left if i not in undetermined]
         if not left:  # no formula has constants that are all determined
             on_front = of_all
             break
-        on_front = undominated(left, losses, tolerance)
-        found |= {i: candidate(i) for i in on_front if i not in found}
-    return [found[i] for i in on_front], n_left_off
+        on_front = best_of_every_length()
+    return [assessed(i) for i in on_front], n_left_off
 
 
 def _largest_losses(

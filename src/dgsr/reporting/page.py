@@ -331,9 +331,9 @@ def _front_hint(n_candidates: int, n_left_off: int) -> str:
     hint = "There is one candidate."
     if n_candidates > 1:
         hint = (
-            f"{n_candidates} candidates, each a better fit than all simpler ones; the diamond marks the "
-            'chosen one. <span class="script">Select one, in the plot or the table, to see it above and '
-            "below.</span>"
+            f"{n_candidates} candidates, each with a lower error on rows left out than all before it; the "
+            'diamond marks the chosen one. <span class="script">Select one, in the plot or the table, to see '
+            "it above and below.</span>"
         )
     if n_left_off:
         hint += " Left off for what the rows cannot show, such as a pole between two of them: "
