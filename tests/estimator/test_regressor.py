@@ -1096,12 +1096,15 @@ def test_no_formula_of_the_front_has_a_constant_for_every_row():
     assert max(len(candidate.expression.constants) for candidate in model.pareto_front_) < 4
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=SLOW)])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_formula_that_hangs_on_single_rows_is_warned_of(seed):
     rng = np.random.default_rng(seed)
-    X, y = rng.uniform(0.0, 5.0, (60, 3)), np.exp(2.0 * rng.normal(size=60))
-    with pytest.warns(UserWarning, match="single rows determine: its loss is 0.0.* Give more rows"):
-        small(loss="squared", max_evaluations=3_000, look_up=False, selection="accuracy").fit(X, y)
+    x, y = np.r_[rng.uniform(0.0, 5.0, 29), 40.0], np.r_[0.1 * rng.normal(size=29), 50.0]
+    with pytest.warns(UserWarning, match="single rows determine: its loss is .* Give more rows"):
+        small(form="a*exp(b*x1)", loss="squared").fit(x[:, None], y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # without a form the mean is on the front, and errs less on that row
+        small(loss="squared", max_evaluations=3_000, selection="accuracy").fit(x[:, None], y)
 
 
 def test_a_forbidden_column_is_no_part_of_the_linear_model_that_is_compared():
