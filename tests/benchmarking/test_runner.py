@@ -290,12 +290,9 @@ def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search
         "gp": {"generator": None, "look_up": False},
         "pqt": {"generator": "auto", "look_up": False, "refine": True},
         "sampled": {"generator": "auto", "look_up": False, "refine": False, "gp_generations": 0},
-        "pqt-alone": {"generator": "auto", "look_up": False, "gp_generations": 0},
-        "untrained-alone": {"generator": "untrained", "look_up": False, "gp_generations": 0},
         **{
-            name + ending: {"generator": "auto", "look_up": False, "objective": name} | without
+            name: {"generator": "auto", "look_up": False, "objective": name, "refine": True}
             for name in ("vpg", "risk-seeking")
-            for ending, without in (("", {"refine": True}), ("-alone", {"gp_generations": 0}))
         },
         **{peer: {} for peer in PACKAGES},
     }

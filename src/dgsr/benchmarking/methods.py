@@ -35,8 +35,8 @@ _GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, only the first has a generator. The
 #: controls of ``generator`` are ``untrained``, the paper's network with random weights, which has no guide
 #: and is refined, and those of `dgsr.benchmarking.controls`. ``pqt``, ``vpg`` and ``risk-seeking`` are
-#: ``generator`` with a decoder refined by these objectives. Methods that end in ``-alone`` have no evolution,
-#: and ``sampled`` has neither evolution nor refinement. The peers ``operon`` and
+#: ``generator`` with a decoder refined by these objectives, and ``sampled`` has neither evolution nor
+#: refinement. The peers ``operon`` and
 #: ``operon-selected`` of `dgsr.benchmarking.peers` need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
@@ -52,10 +52,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "vpg": partial(_dgsr_regressor, **_GENERATOR, refine=True, objective="vpg"),
     "risk-seeking": partial(_dgsr_regressor, **_GENERATOR, refine=True, objective="risk-seeking"),
     "sampled": partial(_dgsr_regressor, **_GENERATOR, refine=False, gp_generations=0),
-    "pqt-alone": partial(_dgsr_regressor, **_GENERATOR, gp_generations=0),
-    "vpg-alone": partial(_dgsr_regressor, **_GENERATOR, objective="vpg", gp_generations=0),
-    "risk-seeking-alone": partial(_dgsr_regressor, **_GENERATOR, objective="risk-seeking", gp_generations=0),
-    "untrained-alone": partial(_dgsr_regressor, generator="untrained", look_up=False, gp_generations=0),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "exact": partial(_dgsr_regressor, generator=None),
     "operon": partial(_peer, "OperonRegressor"),

@@ -40,9 +40,8 @@ def bench(
         list[str] | None,
         typer.Option(
             help="dgsr, generator, exact, gp, misled, blind, features, guide-alone, samples-alone, "
-            "unrefined, untrained, pqt, vpg, risk-seeking, sampled, pqt-alone, vpg-alone, "
-            "risk-seeking-alone, untrained-alone, and the peers operon and operon-selected (of pyoperon); "
-            "may be repeated. With --table some of its methods."
+            "unrefined, untrained, pqt, vpg, risk-seeking, sampled, and the peers operon and operon-selected "
+            "(of pyoperon); may be repeated. With --table some of its methods."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
