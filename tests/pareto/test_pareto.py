@@ -141,7 +141,6 @@ def test_no_formula_of_a_front_predicts_rows_left_out_worse_than_a_shorter_one(n
     unknown = ParetoFront.from_expressions(
         [population[i] for i in range(n)], data, assess=lambda expression: None
     )
-    assert {*number} >= {tuple(candidate.expression.tokens) for candidate in front}
     # What only the loss says is better is left off, and nothing that is better by both is missed.
     for candidate in unknown:
         shorter = [c for c in front if c.description_length <= candidate.description_length]

@@ -36,8 +36,7 @@ _GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: controls of ``generator`` are ``untrained``, the paper's network with random weights, which has no guide
 #: and is refined, and those of `dgsr.benchmarking.controls`. ``pqt``, ``vpg`` and ``risk-seeking`` are
 #: ``generator`` with a decoder refined by these objectives, and ``sampled`` has neither evolution nor
-#: refinement. The peers ``operon`` and
-#: ``operon-selected`` of `dgsr.benchmarking.peers` need `PACKAGES`.
+#: refinement. The peers ``operon`` and ``operon-selected`` of `dgsr.benchmarking.peers` need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "generator": partial(_dgsr_regressor, **_GENERATOR),

@@ -112,7 +112,7 @@ def _add_product(x, n, weight, out):
 
 @_compiled
 def _linear(x, n, weight, bias, adding, out):
-    """Write the first n rows of x times the weight, plus the bias, to `out`, or add them to it.
+    """Write the first n rows of x times the weight, plus the bias, to `out`; if `adding`, add them to it.
 
     What is said of further rows in `_add_product` holds here, too.
     """
