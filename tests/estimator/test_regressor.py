@@ -1100,7 +1100,8 @@ def test_no_formula_of_the_front_has_a_constant_for_every_row():
 def test_a_formula_that_hangs_on_single_rows_is_warned_of(seed):
     rng = np.random.default_rng(seed)
     x, y = np.r_[rng.uniform(0.0, 5.0, 29), 40.0], np.r_[0.1 * rng.normal(size=29), 50.0]
-    with pytest.warns(UserWarning, match=r"single rows determine: its loss is (0\.000\d+|\d\.\d+e-05), .* Give more rows"):
+    says = r"single rows determine: its loss is (0\.000\d+|\d\.\d+e-05), .* Give more rows"
+    with pytest.warns(UserWarning, match=says):
         small(form="a*exp(b*x1)", loss="squared").fit(x[:, None], y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # without a form the mean is on the front, and errs less on that row
