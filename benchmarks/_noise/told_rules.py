@@ -38,6 +38,7 @@ from scipy.stats import spearmanr
 
 from dgsr import DGSRRegressor
 from dgsr.benchmarking.drawn import DrawnProblem, draw_problems
+from dgsr.data.table import Table as DataTable
 from dgsr.estimator.parameters import flat
 from dgsr.expressions.formulas.shape_proof import keeps_shape
 from dgsr.expressions.programs.shape import ShapeConstraints
@@ -184,7 +185,7 @@ class Fit:
         X, front = case.beyond.X.to_numpy(), [candidate.expression for candidate in model.pareto_front_]
         settings = flat(DGSRRegressor(constraints=case.rules).get_params())
         names = list(case.inner.X.columns)
-        shape = shape_of(settings, names, case.inner.X.to_numpy(), case.inner.y, None)
+        shape = shape_of(settings, names, DataTable(case.inner.X.to_numpy(), case.inner.y))
         assert shape is not None
         return {
             **identity,

@@ -17,6 +17,7 @@ from dgsr.constants.uncertainty import linear_leave_one_out, robust_uncertainty_
 from dgsr.data import prepare
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.data.table import Table
 from dgsr.expressions import Expression, get_library
 from dgsr.fitting.losses import precisions
 from dgsr.pareto import Candidate
@@ -141,7 +142,7 @@ def test_a_weight_of_two_is_two_equal_measurements_to_the_constants():
 def test_equal_measurements_are_left_out_one_by_one():
     x = np.repeat([1.0, 2.0, 3.0], 100)
     y = np.concatenate([np.arange(100) < n for n in (75, 50, 25)]).astype(float)
-    data = prepare(x[:, None], y, None, with_scales=False, with_origins=False, max_rows=None, seed=0).data
+    data = prepare(Table(x[:, None], y), with_scales=False, with_origins=False, max_rows=None, seed=0).data
     expression = Expression.from_text("1.1 - 0.3*x1", get_library("physics", 1))
     population = Population.from_expressions([expression])
     fit_constants(population, data, scaled=False, n_iterations=200, precision=1e-14)
@@ -157,7 +158,9 @@ def test_outliers_have_no_part_in_the_noise_of_equal_measurements():
     expression = Expression.from_text("0.0001 + 0.9999*x1", get_library("physics", 1))
     for jitter in (0.0, 1e-9):
         y = x + wild + jitter * np.random.default_rng(0).normal(size=400)
-        data = prepare(x[:, None], y, None, with_scales=False, with_origins=False, max_rows=None, seed=0).data
+        data = prepare(
+            Table(x[:, None], y), with_scales=False, with_origins=False, max_rows=None, seed=0
+        ).data
         assert robust_uncertainty_of(expression, data, data, "huber").noise < 2e-4
 
 

@@ -15,6 +15,7 @@ from dgsr import DGSRRegressor
 from dgsr.data import prepare, redundant_columns, row_ranks
 from dgsr.data.checks import data_warnings
 from dgsr.data.dataset import DataSet
+from dgsr.data.table import Table
 from searches import flat_regressor
 
 
@@ -24,7 +25,8 @@ def data(n_samples=40, seed=0):
 
 
 def prepared(X, y, weight=None, *, rescale=True, max_rows=None, seed=0):
-    return prepare(X, y, weight, with_scales=rescale, with_origins=rescale, max_rows=max_rows, seed=seed)
+    table = Table(X, y, None if weight is None else np.asarray(weight))
+    return prepare(table, with_scales=rescale, with_origins=rescale, max_rows=max_rows, seed=seed)
 
 
 def assert_equal(one, other):
@@ -256,19 +258,18 @@ def test_an_index_of_the_rows_among_the_columns_is_asked_about():
         DGSRRegressor().fit(X, y)
     # The only column, another order, fewer rows, another beginning and gaps are measurements.
     for others in (X[["row"]], X[::-1], X[:7], X[1:], X.assign(row=[1, 2, 3, 4, 5, 6, 7, 9])):
-        assert list(data_warnings(others.to_numpy(), None, others.columns)) == []
+        assert list(data_warnings(Table(others.to_numpy(), np.zeros(len(others))), others.columns)) == []
 
 
 def test_rows_that_are_held_out_and_the_others_have_targets_that_vary():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.where(np.arange(60) < 3, 1.0, 0.0)
+    settings = {"with_scales": False, "with_origins": False, "max_rows": None, "held_out": 0.25}
     for seed in range(30):
-        one = prepare(
-            X, y, None, with_scales=False, with_origins=False, max_rows=None, held_out=0.25, seed=seed
-        )
+        one = prepare(Table(X, y), **settings, seed=seed)
         assert np.ptp(one.held_out.y) == np.ptp(one.data.y) == 1.0
     y[1:3] = 0.0
-    one = prepare(X, y, None, with_scales=False, with_origins=False, max_rows=None, held_out=0.25, seed=0)
+    one = prepare(Table(X, y), **settings, seed=0)
     assert one.held_out is None
     assert len(one.data.y) == 60
 
@@ -341,15 +342,15 @@ def test_what_is_drawn_of_many_rows_does_not_depend_on_their_order(weighted):
     y = X[:, 0] * X[:, 1]
     weights = rng.uniform(0.5, 2.0, len(y)) if weighted else None
     settings = {"with_scales": True, "with_origins": True, "max_rows": 200, "held_out": 0.1, "seed": 0}
-    one = prepare(X, y, weights, **settings)
-    other = prepare(X[order], y[order], None if weights is None else weights[order], **settings)
+    one = prepare(Table(X, y, weights), **settings)
+    other = prepare(Table(X[order], y[order], None if weights is None else weights[order]), **settings)
     for name in ("fitted", "search", "held_out"):
         for own, others in zip(getattr(one, name), getattr(other, name), strict=True):
             np.testing.assert_array_equal(own, others)
     settings["held_out"] = 0.0
     for own, table in (
-        (prepare(X, y, weights, **settings), X),
-        (prepare(X[order], y[order], None, **settings), X[order]),
+        (prepare(Table(X, y, weights), **settings), X),
+        (prepare(Table(X[order], y[order]), **settings), X[order]),
     ):
         np.testing.assert_array_equal(own.data.columns, table.T)
 
@@ -358,9 +359,9 @@ def test_constants_are_fitted_on_rows_of_every_group():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(300), 12)
     X, y = np.column_stack([rng.random(len(groups)), groups]), rng.random(len(groups))
-    ready = prepare(X, y, None, with_scales=True, with_origins=True, max_rows=200, group_column=1, seed=0)
+    ready = prepare(Table(X, y), with_scales=True, with_origins=True, max_rows=200, group_column=1, seed=0)
     assert np.array_equal(np.unique(ready.fitted.columns[1]), np.arange(300))
     assert len(ready.fitted.y) == 3_000
     assert np.unique(ready.search.columns[1], return_counts=True)[1].tolist() == [10] * 20
-    few = prepare(X, groups, None, with_scales=True, with_origins=True, max_rows=10, group_column=1, seed=0)
+    few = prepare(Table(X, groups), with_scales=True, with_origins=True, max_rows=10, group_column=1, seed=0)
     assert few.search.variance > 0.0  # rows of two groups, since the target is the same in all rows of one

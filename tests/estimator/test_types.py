@@ -21,6 +21,7 @@ TYPES = {
     "loss_": str,
     "outliers_": np.ndarray,
     "n_evaluations_": int,
+    "n_examined_": int,
     "history_": list,
     "stop_reason_": str,
     "generator_": str,

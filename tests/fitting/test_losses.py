@@ -10,6 +10,7 @@ import dgsr
 from dgsr import DGSRRegressor
 from dgsr.data import prepare
 from dgsr.data.dataset import DataSet
+from dgsr.data.table import Table
 from dgsr.fitting.losses import LOSSES, check_loss, may_be_heteroscedastic, passes, precisions, residual_bits
 from dgsr.search import Search, begin_with_search
 from dgsr.search import run as run_search
@@ -110,7 +111,7 @@ def test_equal_rows_count_where_outliers_are_told():
     y = 2.0 * x
     is_far = np.tile(np.arange(100) < 20, 5)
     y[is_far] += np.random.default_rng(0).uniform(5.0, 15.0, is_far.sum())
-    data = prepare(x[:, None], y, None, with_scales=False, with_origins=False, max_rows=None, seed=0).data
+    data = prepare(Table(x[:, None], y), with_scales=False, with_origins=False, max_rows=None, seed=0).data
     assert len(data.y) == 105
     found = precisions("huber", data, 2.0 * data.columns[0])
     assert found[data.counts == 1].max() < 1e-4
@@ -204,7 +205,9 @@ def test_a_precision_says_how_exact_a_row_is_and_not_how_often_it_was_measured()
     ],
 )
 def test_what_is_no_loss_is_refused_before_the_search(loss, message, monkeypatch):
-    monkeypatch.setattr("dgsr.estimator.regressor.planned", lambda *arguments: pytest.fail("it was searched"))
+    monkeypatch.setattr(
+        "dgsr.estimator.one_target.planned", lambda *arguments: pytest.fail("it was searched")
+    )
     X, y, _ = rows_of(0)
     with pytest.raises(ValueError, match=message):
         DGSRRegressor(generator=None, max_evaluations=300, loss=loss).fit(X, y)

@@ -10,6 +10,7 @@ from scipy.stats import norm
 from dgsr import DGSRRegressor, get_library
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.data.table import Table
 from dgsr.expressions import Expression
 from dgsr.fitting.losses import WITHOUT_OUTLIERS, passes_without_outliers
 from dgsr.fitting.outlier_watch import with_outliers
@@ -75,8 +76,8 @@ def test_equal_rows_count_as_often_as_they_were_measured():
     assert found[0].bits(residuals, joined) == pytest.approx(found[1].bits(residuals[rows], apart))
     formula, y = Expression.from_text("2*x1", get_library("physics", 1)), 2.0 * X[:, 0] + 0.01 * y
     y[5] += 3.0
-    assert outlying_rows(formula, X, y, counts).tolist() == [5]
-    assert outlying_rows(formula, X[rows], y[rows]).tolist() == np.flatnonzero(rows == 5).tolist()
+    assert outlying_rows(formula, Table(X, y, counts)).tolist() == [5]
+    assert outlying_rows(formula, Table(X[rows], y[rows])).tolist() == np.flatnonzero(rows == 5).tolist()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02])
@@ -89,7 +90,7 @@ def test_a_few_rows_far_from_a_formula_are_outliers(noise):
     assert found is not None
     assert found[0].text == formula.text
     data = DataSet.from_arrays(X, y)
-    assert outlying_rows(formula, X, y).tolist() == rows
+    assert outlying_rows(formula, Table(X, y)).tolist() == rows
     precision = InlierModel(formula, data).precision(data)
     assert precision[rows].max() < 1e-6
     assert np.delete(precision, rows).min() > 0.5
@@ -124,7 +125,7 @@ def test_a_pole_at_a_row_does_not_hide_it():
     at, size = float(X[7, 0]) + 1e-7, 60.0 * -1e-7
     bent = Expression.from_text(f"3*x1**2 + 2*x2 + {size!r}/(x1 - {at!r})", LIBRARY)
     assert abs(bent(X)[7] - y[7]) < 2.0
-    assert outlying_rows(bent, X, y).tolist() == [7]
+    assert outlying_rows(bent, Table(X, y)).tolist() == [7]
     assert with_outliers(*archive_of("x1", bent.text, X=X, y=y)) is not None
 
 
@@ -133,15 +134,15 @@ def test_columns_over_decades_and_ends_of_domains_have_no_poles():
     X = np.column_stack([10.0 ** rng.uniform(-3, 2.5, 150), rng.uniform(1, 2, 150)])
     law = Expression.from_text("x2*x1/(0.05 + x1)", LIBRARY)
     y = law(X) + 0.01 * rng.normal(size=150)
-    assert outlying_rows(law, X, y).tolist() == []
+    assert outlying_rows(law, Table(X, y)).tolist() == []
     X[0, 0], y[0] = 0.0, 0.0
     X[3, 0] *= 1_000.0  # a typing error in a column
     y[20] += 30.0
-    assert outlying_rows(law, X, y).tolist() in ([20], [3, 20])
+    assert outlying_rows(law, Table(X, y)).tolist() in ([20], [3, 20])
     root = Expression.from_text("2 + 3*sqrt(x1*x2)", LIBRARY)
     X = np.column_stack([each.ravel() for each in np.meshgrid(np.linspace(0, 5, 14), np.linspace(0, 5, 14))])
     y = root(X) + 0.01 * rng.normal(size=len(X))
-    assert outlying_rows(root, X, y).tolist() == []
+    assert outlying_rows(root, Table(X, y)).tolist() == []
     assert with_outliers(*archive_of("x1", root.text, X=X, y=y)) is None
 
 
@@ -151,7 +152,7 @@ def test_rows_that_took_no_part_are_no_outliers():
     weights = np.ones(len(y))
     weights[11], X[11, 0], y[11] = 0.0, 1e6, -500.0
     law = Expression.from_text("3*x1**2 + 2*x2", LIBRARY)
-    assert outlying_rows(law, X, y, weights).tolist() == [7]
+    assert outlying_rows(law, Table(X, y, weights)).tolist() == [7]
 
 
 def test_an_outlier_among_equal_inputs_is_seen():
@@ -172,7 +173,7 @@ def test_events_are_no_outliers_of_a_target_that_is_else_constant():
     y[rng.choice(200, 10, replace=False)] = 1.0
     archive, data = archive_of("0*x1", "x1", X=X, y=y)
     assert with_outliers(archive, data) is None
-    assert outlying_rows(Expression.from_text("0*x1", LIBRARY), X, y).tolist() == []
+    assert outlying_rows(Expression.from_text("0*x1", LIBRARY), Table(X, y)).tolist() == []
 
 
 def test_rows_held_out_are_judged_by_the_distributions_of_all_rows():
@@ -190,7 +191,7 @@ def test_an_outlier_may_be_huge():
     X, y = table()
     y[7] = 1e130
     law = Expression.from_text("3*x1**2 + 2*x2", LIBRARY)
-    assert outlying_rows(law, X, y).tolist() == [7]
+    assert outlying_rows(law, Table(X, y)).tolist() == [7]
     data = DataSet.from_arrays(X, y)
     assert residual_bits_with_outliers(data, law(X)) < residual_bits_with_outliers(data, 0.0 * y)
     assert residual_bits_with_outliers(data, law(X) * 1e160) == np.inf

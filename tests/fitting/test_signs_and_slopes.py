@@ -17,6 +17,7 @@ from dgsr import DGSRRegressor
 from dgsr.cli import app
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.data.table import Table
 from dgsr.estimator.parameters import flat
 from dgsr.expressions import Expression, get_library
 from dgsr.fitting.shape import shape_of
@@ -106,10 +107,10 @@ def test_rules_stand_beside_units_and_weights():
 def test_rows_without_weight_are_not_in_the_box():
     settings = flat(DGSRRegressor(constraints={"lower": 0}).get_params())
     X, y = TABLE.to_numpy(), EFFECT
-    shape = shape_of(settings, [*TABLE], X, y, np.r_[0.0, np.ones(23)])
+    shape = shape_of(settings, [*TABLE], Table(X, y, np.r_[0.0, np.ones(23)]))
     np.testing.assert_array_equal(shape.low, X[1:].min(axis=0))
     assert shape.spread == y[1:].std()
-    assert shape_of(flat(DGSRRegressor().get_params()), [*TABLE], X, y, None) is None
+    assert shape_of(flat(DGSRRegressor().get_params()), [*TABLE], Table(X, y)) is None
 
 
 def test_a_fit_is_the_same_again_and_goes_on_from_a_checkpoint(fitted, tmp_path):

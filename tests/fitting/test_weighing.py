@@ -11,6 +11,7 @@ from scipy.optimize import curve_fit
 from dgsr import DGSRRegressor
 from dgsr.data import prepare
 from dgsr.data.population import Population
+from dgsr.data.table import Table
 from dgsr.expressions import Expression, get_library
 from dgsr.fitting.weighing import noise_exponent
 
@@ -25,7 +26,7 @@ PROGRAMS = Population.from_expressions(FORMULAS)
 
 
 def effective_number(X, y, weights, programs=PROGRAMS, precision=None):
-    rows = prepare(X, y, weights, with_scales=False, with_origins=False, max_rows=None, seed=0)
+    rows = prepare(Table(X, y, weights), with_scales=False, with_origins=False, max_rows=None, seed=0)
     precision = np.ones(len(rows.data.y)) if precision is None else precision
     return rows.data.with_noise_exponent(noise_exponent(rows, programs, precision)).n_effective
 

@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from dgsr.data import prepare
 from dgsr.data.population import Population
+from dgsr.data.table import Table
 from dgsr.expressions import Expression, get_library
 from dgsr.fitting.shown import Shown
 from dgsr.pareto import ParetoArchive
@@ -218,7 +219,7 @@ def test_progress_and_history_speak_of_the_rows_of_the_front(capsys):
 
 def shown_and_archive(X, y, texts, max_rows=20):
     """What is shown of an archive of formulas that a search of a sample of the rows found."""
-    prepared = prepare(X, y, None, with_scales=True, with_origins=True, max_rows=max_rows, seed=0)
+    prepared = prepare(Table(X, y), with_scales=True, with_origins=True, max_rows=max_rows, seed=0)
     library = get_library("physics", X.shape[1])
     programs = Population.from_expressions([Expression.from_text(text, library) for text in texts])
     archive = ParetoArchive(library, programs.tokens.shape[1], programs.constants.shape[1])

@@ -285,7 +285,7 @@ def small(**settings):
         "dgsr.pareto.making.are_supported",
         "dgsr.fitting.ending.uncertainty_of",
         "dgsr.fitting.checkpoint.write_atomically",
-        "dgsr.estimator.regressor.DGSRRegressor._take",
+        "dgsr.estimator.one_target._take",
     ],
 )
 def test_ctrl_c_in_any_phase_keeps_what_was_found(monkeypatch, tmp_path, place):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from dgsr.data.rows import are_counts
+from dgsr.data.table import Table
 
 # Mean of integer weights above which a warning is given: they may be sizes, or the numbers of measurements
 # behind a mean, instead of counts of equal rows.
@@ -32,15 +33,11 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.ti
 _PERIOD, _MISSING = "Period", "NAType"
 
 
-def checked(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the data of a fit as arrays of floats, and set the estimator's attributes of the columns.
+def checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Table:
+    """Return the data of a fit as a table, and set the estimator's attributes of the columns.
 
-    `X` is of shape (n_samples, n_features), `y` (n_samples,) or with several columns (n_samples, n_outputs),
-    and the weights (n_samples,) or None. Weights of an integer type remain integers, and a weight whose ratio
-    to the largest is no normal float becomes 0. Raises ValueError if the data cannot be fitted; the message
-    says what to change.
+    Weights of an integer type remain integers, and a weight whose ratio to the largest is no normal float
+    becomes 0. Raises ValueError if the data cannot be fitted; the message says what to change.
     """
     check_numbers(X, "X")
     check_numbers(y, "y")
@@ -69,7 +66,7 @@ def checked(
             sample_weight = given
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
-    return X, y, sample_weight
+    return Table(X, y, sample_weight)
 
 
 def check_numbers(table: Any, name: str) -> None:
@@ -197,8 +194,9 @@ def is_index(column: np.ndarray) -> bool:
     return len(column) >= _FEWEST_NUMBERED and numbers_the_rows(column)
 
 
-def data_warnings(X: np.ndarray, sample_weight: np.ndarray | None, names: Sequence[Any]) -> Iterator[str]:
+def data_warnings(table: Table, names: Sequence[Any]) -> Iterator[str]:
     """Yield warnings about data that may be misread: weights taken for counts, an index among the columns."""
+    X, _, sample_weight = table
     if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
         yield (
             f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row "

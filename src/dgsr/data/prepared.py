@@ -10,6 +10,7 @@ import numpy as np
 
 from dgsr.data.dataset import ROWS_OF_A_GROUP, DataSet
 from dgsr.data.rows import Rows
+from dgsr.data.table import Table
 from dgsr.expressions.formulas.coordinates import Coordinates
 
 # Most rows on which the constants of the front are fitted. More rows determine a constant hardly better, and
@@ -68,9 +69,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    X: np.ndarray,
-    y: np.ndarray,
-    sample_weight: np.ndarray | None,
+    table: Table,
     *,
     with_scales: bool,
     with_origins: bool,
@@ -83,16 +82,15 @@ def prepare(
 ) -> Prepared:
     """Return the data of a fit, prepared for a search.
 
-    `X` is of shape (n_samples, n_features), `y` and the weights of (n_samples,). The weights must not be
-    negative, nor all 0; those of an integer type are counts: a row of weight 2 is exactly the same as two
-    equal rows. A share `held_out` of the rows is held out, by `held_out_seed`, which is the same for
+    The weights must not all be 0; of those that are counts a row of weight 2 is exactly the same as two equal
+    rows. A share `held_out` of the rows is held out, by `held_out_seed`, which is the same for
     successive fits, or by `seed`. The search has at most `max_rows`, drawn at random, those with large
     weights more often. Columns of extreme scale are rescaled if `with_scales`, and those whose range is small
     beside their values are measured from a number near them if `with_origins`, unless the `coordinates` of an
     earlier search are given. If a column has the numbers of groups, the rows of the search are drawn from
     some of the groups, and constants are fitted on rows of all of them.
     """
-    rows = Rows.joined(X, y, sample_weight)
+    rows = Rows.joined(table)
     held_out_data = None
     n_out = int(held_out * len(rows.table))
     rng = np.random.default_rng(seed if held_out_seed is None else held_out_seed)

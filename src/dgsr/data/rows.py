@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.data.dataset import MANY_ROWS, ROWS_OF_A_GROUP, DataSet
+from dgsr.data.table import Table
 
 #: Rows that are copied or computed at a time.
 BLOCK = 4_096
@@ -25,10 +26,10 @@ class Rows(NamedTuple):
     order: np.ndarray | None = None  # positions in `table` by the numbers of the rows; None if equal
 
     @classmethod
-    def joined(cls, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> Rows:
+    def joined(cls, data: Table) -> Rows:
         """Return the different rows of inputs and target with a positive weight."""
-        table = _side_by_side(X, y)
-        given = np.ones(len(table), dtype=np.int64) if sample_weight is None else np.asarray(sample_weight)
+        table = _side_by_side(data.X, data.y)
+        given = np.ones(len(table), dtype=np.int64) if data.weights is None else data.weights
         used = np.flatnonzero(given > 0)
         table, weights = table if len(used) == len(table) else table[used], given[used].astype(np.float64)
         # An exact division by a power of two makes the weights at most 1, so that no sum of them overflows.

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pandas
     import sympy
 
+    from dgsr.fitting import Last
+
 #: Attributes that are lists if `y` has several columns, with an entry for each column.
 _OF_EACH_OUTPUT = (
     *("pareto_front_", "loss_", "outliers_", "n_evaluations_", "n_examined_"),
@@ -48,6 +50,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     loss_: str
     outliers_: np.ndarray  # set by `fit`, not by `dgsr.load`
     n_evaluations_: int
+    n_examined_: int
     history_: list[dict[str, float]]
     stop_reason_: str
     generator_: str
@@ -61,6 +64,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     target_name_: str  # set by `dgsr.load`
     # Rows of the fit for `report` and `plot`, with targets, weights and indices.
     _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]
+    _last_fit: Last  # with `warm_start`, for the next fit
 
     @overload
     def predict(

@@ -4,46 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from dgsr.constants.scaling import check_can_scale
-from dgsr.data.checks import check_spread, checked, data_warnings, first_of
+from dgsr.data.checks import checked, data_warnings
 from dgsr.data.groups import column_of, labels_of, n_columns, numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
-from dgsr.estimator.parameters import RULES, Units, explaining_old_names, flat
+from dgsr.estimator.one_target import fit_one
+from dgsr.estimator.parameters import RULES, Units, explaining_old_names
 from dgsr.estimator.several_targets import fit_each
 from dgsr.estimator.shown import ShownRegressor
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.programs.constraints import Constraints
-from dgsr.expressions.programs.library import Library, library_over
-from dgsr.finders import Budget
-from dgsr.finishing.by_group import Grouping
-from dgsr.fitting import (
-    WITHOUT_OUTLIERS,
-    Beginning,
-    FitDriver,
-    Last,
-    LastFit,
-    Loss,
-    Outcome,
-    check_loss,
-    check_number,
-    demanded,
-    outlying_rows,
-    planned,
-)
-from dgsr.pareto import ParetoFront
-from dgsr.reporting.facts import sampled_rows
-from dgsr.reporting.progress import SearchCallback, print_result, search_shown
-from dgsr.reporting.warning import warn_caller, warnings_wait
-
-# Inputs, targets and weights of the rows.
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+from dgsr.expressions.programs.library import Library
+from dgsr.fitting import Loss
+from dgsr.reporting.progress import SearchCallback
+from dgsr.reporting.warning import warn_caller
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -204,7 +182,6 @@ class DGSRRegressor(ShownRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = RULES
-    _last_fit: Last
 
     @explaining_old_names
     def __init__(
@@ -298,132 +275,19 @@ class DGSRRegressor(ShownRegressor):
             if name.endswith("_") or name in ("_rows", "_last_fit"):
                 delattr(self, name)
         X, numbers = self._with_groups(X, groups)
-        X, y, sample_weight = checked(self, X, y, sample_weight)
-        names = getattr(self, "feature_names_in_", range(X.shape[1]))
-        for doubt in data_warnings(X, sample_weight, names):
+        table = checked(self, X, y, sample_weight)
+        for doubt in data_warnings(table, getattr(self, "feature_names_in_", range(table.X.shape[1]))):
             warn_caller(doubt)
         if numbers is not None:
-            check_consistent_length(X, numbers)
-            X = np.column_stack([X, numbers])
-        if y.ndim == 1:
-            return self._fit_one(X, y, sample_weight, last, started)
-        fit_output = partial(self._fit_output, X, sample_weight)
-        self._take_outputs(fit_each(self.get_params(deep=False), y, last, fit_output))
-        if self.warm_start:
-            self._last_fit = [getattr(one, "_last_fit", None) for one in self.estimators_]
+            check_consistent_length(table.X, numbers)
+            table = table._replace(X=np.column_stack([table.X, numbers]))
+        if table.y.ndim == 1:
+            fit_one(self, table, last, started)
+        else:
+            self._take_outputs(fit_each(self, table, last))
+            if self.warm_start:
+                self._last_fit = [getattr(one, "_last_fit", None) for one in self.estimators_]
         return self
-
-    def _fit_output(
-        self,
-        X: np.ndarray,
-        sample_weight: np.ndarray | None,
-        parameters: dict[str, Any],
-        target: np.ndarray,
-        last: LastFit | None,
-        n_targets: int,
-    ) -> Self:
-        """Return another estimator with these parameters, fitted to one of several targets."""
-        one = type(self)(**parameters)
-        one.n_features_in_ = self.n_features_in_
-        for name in ("feature_names_in_", "groups_", "group_column_"):
-            if hasattr(self, name):
-                setattr(one, name, getattr(self, name))
-        return one._fit_one(X, target, sample_weight, last, time.perf_counter(), n_targets)
-
-    def _fit_one(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        sample_weight: np.ndarray | None,
-        last: Last,
-        started: float,
-        n_targets: int = 1,
-    ) -> Self:
-        """Search for the formula of one target, of `n_targets` in a fit, with data that have been checked."""
-        names = self._feature_names()
-        settings = flat(self.get_params(deep=False))
-        library = library_over(settings["library"], X.shape[1])
-        grouping = None
-        if self.groups_ is not None and self.group_column_ is not None:
-            grouping = Grouping(self.group_column_, self.groups_)
-        self.library_, constraints = demanded(settings, library, names, self.group_column_)
-        check_can_scale(self.library_)
-        counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
-        shown = counted[sampled_rows(len(counted))]  # for `report`
-        self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown], shown
-        targets = y[counted]
-        if targets.min() == targets.max():
-            return self._fit_constant(float(targets[0]), settings)
-        check_spread(targets)
-        check_loss(self.loss, targets)
-        begin = Beginning.of(settings, self.library_, last)
-        self.random_state_ = begin.random_state
-        data = X, y, sample_weight
-        budget = Budget(int(self.max_evaluations), self.max_time, started, n_targets)
-        with search_shown(bool(self.verbose), self.callback) as show:
-            searches = planned(
-                settings,
-                data,
-                names,
-                self.library_,
-                constraints,
-                begin,
-                budget,
-                grouping,
-                self._resolve_generator,
-            )
-            with budget.interrupts:
-                try:
-                    self._run(searches, begin.search, data, show)
-                finally:
-                    if self.warm_start and searches.outcome is not None:
-                        state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
-                        state.pop("islands", None)  # the next search begins with their common programs
-                        self._last_fit = LastFit(
-                            begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
-                        )
-        if self.verbose:
-            print_result(self)
-        return self
-
-    def _run(
-        self,
-        searches: FitDriver,
-        state: dict[str, Any] | None,
-        data: _Rows,
-        callback: SearchCallback | None,
-    ) -> None:
-        """Run the searches, and set the attributes of the fit also after an exception."""
-        with warnings_wait():
-            try:
-                outcome = searches.run(state, callback)
-            finally:
-                if searches.outcome is not None:
-                    self._take(searches, searches.outcome, data)
-        if n := len(self.outliers_):
-            warn_caller(
-                f"loss='auto' left out {n} of {len(data[1])} rows (counted from 0: "
-                f"{first_of(self.outliers_)}), which lie far from what fits the others. Look at them; "
-                "loss='squared' fits all rows."
-            )
-        if self.stop_reason_ == "interrupted":
-            warn_caller("The search was interrupted; the best formulas so far are kept.")
-        for caveat in searches.caveats(outcome):
-            warn_caller(caveat)
-
-    def _take(self, searches: FitDriver, outcome: Outcome, data: _Rows) -> None:
-        """Set the attributes of the fit."""
-        self.pareto_front_ = outcome.front
-        self.loss_ = outcome.loss if isinstance(outcome.loss, str) else "callable"
-        self.outliers_ = np.zeros(0, dtype=np.int64)
-        if self.loss_ == WITHOUT_OUTLIERS:
-            self.outliers_ = outlying_rows(outcome.chosen.expression, *data)
-        self.n_evaluations_, self.n_examined_ = (
-            searches.search.n_evaluations,
-            searches.search.budget.n_examined,
-        )
-        self.history_ = searches.history
-        self.stop_reason_ = "interrupted" if searches.budget.interrupts.n else searches.stop_reason
 
     def _with_groups(self, X: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
         """Return X with numbers in its column of groups, and the numbers of groups that are apart from X.
@@ -443,39 +307,6 @@ class DGSRRegressor(ShownRegressor):
         values = values_of(X, self.group_column_)
         self.groups_ = labels_of(values, f"Column {self.groups!r} of X")
         return with_numbers(X, self.group_column_, numbers_of(values, self.groups_)), None
-
-    def _fit_constant(self, value: float, settings: dict[str, Any]) -> Self:
-        required = [] if settings["required"] is None else [*settings["required"]]
-        if required:
-            raise ValueError(
-                f"y is {value:g} in every row, and {required=} asks for more than a number; require nothing, "
-                "or give targets that vary."
-            )
-        check_number(value, settings)
-        warn_caller(f"y is {value:g} in every row; the formula is that number.")
-        names = self._feature_names()
-        self.pareto_front_ = ParetoFront.of_number(
-            value, self.library_.n_variables, names, settings["tolerance"]
-        )
-        self.n_evaluations_, self.n_examined_, self.history_ = 0, 0, []
-        self.outliers_ = np.zeros(0, dtype=np.int64)
-        self.loss_, self.stop_reason_, self.generator_ = "squared", "constant target", "none"
-        self.random_state_ = None
-        return self
-
-    def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
-        """Return the generator for this fit, and set `generator_` to its name."""
-        if self.generator is None or constraints.form is not None:  # it samples whole formulas
-            if self.refine not in (False, "auto"):
-                why = "a form" if self.generator is not None else "generator=None"
-                warn_caller(f"refine={self.refine!r} has no effect with {why}, since there is no decoder.")
-            self.generator_ = "none"
-            return None
-        # Imported here since it imports torch, which takes more than a second.
-        from dgsr.generator.choice import choose_generator
-
-        self.generator_, generator = choose_generator(self.generator, self.library_, constraints, seed)
-        return generator
 
 
 def load(path: str | Path) -> DGSRRegressor:

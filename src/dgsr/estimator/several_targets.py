@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from dgsr.data.table import Table
 from dgsr.estimator.fitted import FittedRegressor
+from dgsr.estimator.one_target import fit_one
 from dgsr.estimator.parameters import Units
 from dgsr.expressions.programs.units import check_has_order
-from dgsr.fitting.beginning import OTHER_DATA, Last, LastFit
+from dgsr.fitting.beginning import OTHER_DATA, Last
 from dgsr.reporting.warning import warnings_about
 
 _Estimator = TypeVar("_Estimator", bound=FittedRegressor)
 
+# Attributes of the columns of X, which are the same for all targets.
+_OF_COLUMNS = {"n_features_in_", "feature_names_in_", "groups_", "group_column_"}
 
-def fit_each(
-    parameters: Mapping[str, Any],
-    targets: np.ndarray,
-    last: Last,
-    fit_one: Callable[[dict[str, Any], np.ndarray, LastFit | None, int], _Estimator],
-) -> list[_Estimator]:
-    """Fit every column of the targets separately.
+
+def fit_each(estimator: _Estimator, table: Table, last: Last) -> list[_Estimator]:
+    """Return an estimator with the attributes of `estimator` for every column of the targets, fitted to it.
 
     All have the same random state, so that the result of a column depends neither on other columns nor on
-    their order. Warnings name their column. `fit_one` returns an estimator for parameters, a target of shape
-    (n_samples,), its last fit and the number of targets.
+    their order. Warnings name their column.
 
     Raises ValueError if the last fit had another number of columns, if the units are not as many as the
     columns or have no order, or if a column cannot be fitted, which a note of the error names.
     """
-    n_outputs = targets.shape[1]
+    parameters, n_outputs = estimator.get_params(deep=False), table.y.shape[1]
     if last is None:
         last = [None] * n_outputs
     if not isinstance(last, list) or len(last) != n_outputs:
@@ -51,7 +51,12 @@ def fit_each(
         own = {**_share(parameters, i, n_outputs), "random_state": random_state}
         try:
             with warnings_about(f"column {i} of y"):
-                fitted.append(fit_one(own, np.ascontiguousarray(targets[:, i]), last[i], n_outputs))
+                one = type(estimator)(**own)
+                for name in _OF_COLUMNS & set(vars(estimator)):
+                    setattr(one, name, getattr(estimator, name))
+                target = np.ascontiguousarray(table.y[:, i])
+                fit_one(one, table._replace(y=target), last[i], time.perf_counter(), n_outputs)
+                fitted.append(one)
         except Exception as error:
             error.add_note(f"This happened in the fit of column {i} of y.")
             raise

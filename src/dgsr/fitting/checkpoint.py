@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.data.table import Table
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
@@ -90,9 +91,7 @@ class Checkpoint:
                 f"format {_FORMAT}; {mend}."
             )
 
-    def claim(
-        self, random_state: int, parameters: Mapping[str, Any], table: Sequence[np.ndarray | None]
-    ) -> None:
+    def claim(self, random_state: int, parameters: Mapping[str, Any], table: Table) -> None:
         """Claim the file for a fit, by its settings and its table; ValueError if it holds another one."""
         known = {name: _text(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
         known |= {"random_state": str(random_state), "table": _digest(table)}

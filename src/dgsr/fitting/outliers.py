@@ -17,6 +17,7 @@ import numpy as np
 from dgsr.constants.uncertainty import LEAST_LEFT, MAD_TO_SIGMA, Directions, derivatives
 from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
+from dgsr.data.table import Table
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.trees.simple_numbers import ROUNDING
 from dgsr.fitting.losses import LEAST_PRECISION, MOST_COMPARED
@@ -145,18 +146,16 @@ class InlierModel:
         )
 
 
-def outlying_rows(
-    formula: Expression, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
-) -> np.ndarray:
+def outlying_rows(formula: Expression, table: Table) -> np.ndarray:
     """Return the indices of the rows that are more probably outliers than not.
 
-    Rows of `X`, `y` and `sample_weight` with the weight 0 were not in the fit. Integers are counts.
+    Rows with the weight 0 were not in the fit.
     """
-    given = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
-    rows = np.flatnonzero(given > 0)
-    counts = given[rows].astype(np.float64) if are_counts(given) else None
-    data = DataSet.from_arrays(X[rows], y[rows], given[rows], counts)
-    return rows[InlierModel(formula, data).precision(data) < 0.5]
+    X, y, weights = table.at(table.used)
+    weights = np.ones(len(y), dtype=np.int64) if weights is None else weights
+    counts = weights.astype(np.float64) if are_counts(weights) else None
+    data = DataSet.from_arrays(X, y, weights, counts)
+    return table.used[InlierModel(formula, data).precision(data) < 0.5]
 
 
 def residual_bits_with_outliers(data: DataSet, predicted: np.ndarray) -> float:

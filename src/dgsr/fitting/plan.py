@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dgsr.data import prepare, redundant_columns
 from dgsr.data.dataset import DataSet
+from dgsr.data.table import Table
 from dgsr.expressions.formulas.coordinates import can_have_origins
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.form import Form
@@ -38,7 +37,7 @@ _LEAST_TOKENS = 3
 
 def planned(
     parameters: Mapping[str, Any],
-    data: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+    table: Table,
     feature_names: Sequence[str] | None,
     library: Library,
     constraints: Constraints,
@@ -49,11 +48,10 @@ def planned(
 ) -> FitDriver:
     """Return the searches of a fit, after compiling its kernels and claiming its checkpoint.
 
-    The `parameters` are settings of the estimator by `flat`, library and constraints those of `demanded`, and
-    the data are (X, y, sample_weight) of shapes (n_samples, n_features) and (n_samples,). The clock of the
-    budget is stopped while packages are loaded and kernels compiled. `choose_generator` returns the generator
-    for constraints and a seed. Raises ValueError if the units, the initial formulas, the generator or the
-    checkpoint are unusable.
+    The `parameters` are settings of the estimator by `flat`, library and constraints those of `demanded`. The
+    clock of the budget is stopped while packages are loaded and kernels compiled. `choose_generator` returns
+    the generator for constraints and a seed. Raises ValueError if the units, the initial formulas, the
+    generator or the checkpoint are unusable.
     """
     names = [*library.variable_names] if feature_names is None else [*feature_names]
     if (form := _form(parameters, library, names, constraints)) is not None:
@@ -68,11 +66,10 @@ def planned(
     if (known := begin.coordinates) is not None:
         needs_origins, needs_scales = known.origins.any(), (known.scales != 1.0).any()
         cannot_be_written = (needs_origins and not with_origins) or (needs_scales and not with_scales)
-        X, _, weights = data
-        if cannot_be_written or not known.suit(X if weights is None else X[weights > 0]):
+        if cannot_be_written or not known.suit(table.X[table.used]):
             raise ValueError(OTHER_DATA)
     prepared = prepare(
-        *data,
+        table,
         with_scales=with_scales,
         with_origins=with_origins,
         max_rows=parameters["max_rows"],
@@ -84,7 +81,7 @@ def planned(
     )
     with budget.stopped_clock():  # reading units loads pint
         units = _units(parameters, names)
-    shape = shape_of(parameters, names, *data)
+    shape = shape_of(parameters, names, table)
     lengths = {name: parameters[name] for name in ("min_length", "max_length")}
     constraints = replace(constraints, units=units, **lengths)
     initial, constraints = initial_programs(
@@ -104,7 +101,7 @@ def planned(
     n_islands = number_of_islands(parameters["n_jobs"])
     if begin.checkpoint is not None:
         fit_identity = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
-        begin.checkpoint.claim(begin.random_state, fit_identity, data)
+        begin.checkpoint.claim(begin.random_state, fit_identity, table)
     tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
     config = _search_config(parameters, tolerance)
     make = Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours)

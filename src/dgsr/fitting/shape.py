@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from dgsr.data.dataset import SOME_ROWS, evenly_spaced
+from dgsr.data.table import Table
 from dgsr.expressions.programs.shape import Known, ShapeConstraints
 
 _DIRECTIONS = {"increasing": 1, "decreasing": -1}
@@ -18,17 +17,11 @@ _DIRECTIONS = {"increasing": 1, "decreasing": -1}
 _VALUE = "value"
 
 
-def shape_of(
-    settings: Mapping[str, Any],
-    names: Sequence[str],
-    X: np.ndarray,
-    y: np.ndarray,
-    sample_weight: np.ndarray | None,
-) -> ShapeConstraints | None:
+def shape_of(settings: Mapping[str, Any], names: Sequence[str], table: Table) -> ShapeConstraints | None:
     """Return the shape constraints of `lower`, `upper`, `monotone` and `at`; None if none is given.
 
-    Their box is that of the rows of `X` (n_samples, n_features) with a positive weight (n_samples,), and
-    their unit the standard deviation of `y` (n_samples,) there. Raises ValueError if a name is no column, a
+    Their box is that of the rows with a positive weight, and their unit the standard deviation of the target
+    there. Raises ValueError if a name is no column, a
     direction or number is none, or two rules exclude each other.
     """
     lower, upper = settings["lower"], settings["upper"]
@@ -37,8 +30,7 @@ def shape_of(
     bounds = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
     if bounds[0] > bounds[1]:
         raise ValueError(f"{lower=} is above {upper=}; exchange them, or leave one out.")
-    if sample_weight is not None:
-        X, y = X[sample_weight > 0], y[sample_weight > 0]
+    X, y, _ = table.at(table.used)
     monotone = tuple(_monotone(settings["monotone"] or {}, names))
     known = tuple(_known(settings["at"] or (), names))
     for one in known:
