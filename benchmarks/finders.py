@@ -69,6 +69,7 @@ WHOLE = {
 #: Parts of a finder: the finder, the attribute, and what it returns where it is left out.
 PARTS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "products of powers": ("quotients", "linear.quotients.with_logarithms", lambda *_: []),
+    "powers with a column in the exponent": ("quotients", "linear.quotients.with_powers", lambda *_: []),
     "functions in the place of columns": ("quotients", "linear.quotients.with_functions", lambda *_: []),
     "separation": ("fewer columns", "fewer_columns.finder.smallest_separation", lambda *_: None),
     "products of smooth functions": ("fewer columns", "fewer_columns.separation._product", lambda *_: None),

@@ -1,7 +1,8 @@
 """Laws with a column in an exponent, such as compound interest, annuities and rates of reactions.
 
-A finder of such laws, which is deleted, was developed on the first six. The others were written before the
-code was run on any of them. None is drawn.
+The first six are of the laws of textbooks, which `dgsr.finders.linear.powers` was developed on. The others
+were written before the code was run on any of them, the laws of decay before it knew bases 1 - x, and the
+last eight before it knew bases 1 + x/y. None is drawn.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ OTHERS = (
     Law("cells that are hit", "N*(1 - (1 - 1/N)**k)", {"N": (5, 60), "k": (1, 100)}),
 )  # fmt: skip
 
+# Written before bases 1 - x were tried, of which the 28 laws before have one.
 DECAYS = (
     Law("declining balance", "P*(1 - d)**t", {"P": _MONEY, "d": (0.05, 0.4), "t": (1, 15)}),
     Law("declining balance, percent", "P*(1 - d/100)**t", {"P": _MONEY, "d": (5, 40), "t": (1, 15)}),
@@ -63,6 +65,7 @@ DECAYS = (
     Law("light through panes", "I*(1 - r)**(2*n)", {"I": (50, 1000), "r": (0.02, 0.2), "n": (1, 8)}),
 )  # fmt: skip
 
+# Written before bases such as 1 + r/m were tried, of which the first 36 laws have one.
 OF_QUOTIENTS = (
     Law("present value, m times a year", "F/(1 + r/m)**(m*n)",
         {"F": _MONEY, "r": _RATE, "m": (1, 12), "n": (1, 20)}),

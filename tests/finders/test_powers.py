@@ -1,4 +1,4 @@
-"""Products of powers, some with a column in the exponent: the laws found, and how they are written."""
+"""Powers with a column in the exponent: the laws that are found, and how they are written."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,27 @@ from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.finders.finder import Problem
-from dgsr.finders.linear.powers import product_of_powers
+from dgsr.finders.linear.powers import bases_of, product_of_powers
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 
+MONEY, RATE, YEARS = (100.0, 10_000.0), (0.01, 0.15), (2.0, 40.0)
 LAWS = {
+    "compound interest": ([MONEY, RATE, YEARS], lambda p, r, n: p * (1 + r) ** n),
+    "an annuity": ([MONEY, RATE, YEARS], lambda p, r, n: p * (1 - (1 + r) ** -n) / r),
+    "an annuity due": ([MONEY, RATE, YEARS], lambda p, r, n: p * ((1 + r) ** n - 1) / r * (1 + r)),
+    "a bond": (
+        [MONEY, RATE, YEARS, (5.0, 100.0)],
+        lambda p, r, n, c: p / (1 + r) ** n + c * (1 - (1 + r) ** -n) / r,
+    ),
+    "a power beside its exponent": (
+        [(10.0, 500.0), RATE, YEARS],
+        lambda g, r, n: g * (1 + r) ** n / (2.5 + n),
+    ),
+    "percent": ([MONEY, (1.0, 15.0), YEARS], lambda p, r, n: p * (1 + r / 100) ** n),
+    "a declining balance": ([MONEY, (0.05, 0.4), (1.0, 15.0)], lambda p, d, t: p * (1 - d) ** t),
+    "a decline in percent": ([MONEY, (5.0, 40.0), (1.0, 15.0)], lambda p, d, t: p * (1 - d / 100) ** t),
+    "at least once": ([(0.01, 0.4), (1.0, 20.0)], lambda p, n: 1 - (1 - p) ** n),
+    "exactly one": ([(0.01, 0.4), (1.0, 20.0)], lambda p, n: n * p * (1 - p) ** (n - 1)),
     "orders of a reaction": (
         [(0.1, 9.0), (0.1, 3.0), (0.5, 2.5), (0.1, 3.0), (0.5, 2.5)],
         lambda k, a, m, b, n: k * a**m * b**n,
@@ -26,6 +43,7 @@ LAWS = {
     "a negative target": ([(0.5, 8.0), (0.1, 20.0), (1.0, 5.0)], lambda k, c, n: -k * c ** (1 / n)),
     "a negative exponent": ([(0.5, 8.0), (0.1, 20.0), (-5.0, -1.0)], lambda k, c, n: k * c ** (1 / n)),
 }
+LAWS_WITH_NOISE = ["compound interest", "an annuity", "a bond", "an exponent with an offset", "at least once"]
 
 
 def every_second(laws):
@@ -51,31 +69,34 @@ def test_exact_laws_are_among_the_formulas(law):
     assert programs_of(X, y).nmse(X, y).min() < 1e-25
 
 
-@pytest.mark.parametrize("n", [50, 57, 63])
-def test_more_rows_find_no_fewer_laws(n):
-    limits, function = LAWS["a root of any order"]
+@pytest.mark.parametrize(
+    ("law", "n"), [("a root of any order", n) for n in (50, 57, 63)] + [("an annuity", 45)]
+)
+def test_more_rows_find_no_fewer_laws(law, n):
+    limits, function = LAWS[law]
     X = rows(limits, n)
     y = function(*X.T)
     assert programs_of(X, y).nmse(X, y).min() < 1e-25
 
 
 def test_a_library_without_powers_writes_them_with_exponentials():
-    limits, function = LAWS["orders of a reaction"]
+    limits, function = LAWS["compound interest"]
     X = rows(limits)
     y = function(*X.T)
     assert programs_of(X, y, "koza-const").nmse(X, y).min() < 1e-25
 
 
 def test_a_target_that_is_zero_on_all_rows_looked_at_has_no_programs():
-    X = rows(LAWS["orders of a reaction"][0], 1000)
+    X = rows(LAWS["compound interest"][0], 1000)
     y = np.zeros(1000)
     y[7] = 1.0
     assert len(programs_of(X, y)) == 0
 
 
 @pytest.mark.slow
-def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow():
-    limits, function = LAWS["an exponent with an offset"]
+@pytest.mark.parametrize("law", every_second(LAWS_WITH_NOISE))
+def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow(law):
+    limits, function = LAWS[law]
     X, others = rows(limits), rows(limits, 1000, 1)
     y = function(*X.T)
     noisy = y + 0.01 * y.std() * np.random.default_rng(2).normal(size=len(y))
@@ -83,10 +104,27 @@ def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow():
 
 
 def test_fits_write_the_power():
-    limits, function = LAWS["a root of any order"]
+    limits, function = LAWS["compound interest"]
     X = rows(limits)
     fit = DGSRRegressor(generator=None, max_evaluations=20_000, random_state=0).fit(X, function(*X.T))
-    assert str(fit.expression_) == "x1*x2**(1/x3)"
+    assert str(fit.expression_) == "x1*(1 + x2)**x3"
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.1, 0.5], ["x1", ("add", 1.0, "x1"), ("sub", 1.0, "x1")]),
+        ([-0.1, 0.5], [("add", 1.0, "x1"), ("sub", 1.0, "x1")]),
+        ([2.0, 50.0], ["x1", ("add", 1.0, ("mul", 0.01, "x1")), ("sub", 1.0, ("mul", 0.01, "x1"))]),
+        ([2.0, 500.0], ["x1", ("add", 1.0, ("mul", 0.01, "x1"))]),
+        ([-200.0, 3.0, 200.0], []),
+    ],
+)
+def test_bases_are_positive_columns_and_factors_of_growth_and_decay(values, texts):
+    found = bases_of({"x1": np.array(values)})
+    assert list(found) == texts
+    for tree, own in found.items():
+        np.testing.assert_allclose(own, evaluate(tree, {"x1": np.array(values)}))
 
 
 @settings(max_examples=30, deadline=None)

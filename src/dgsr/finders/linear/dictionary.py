@@ -20,8 +20,8 @@ _SMALLEST = 1e-3
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sqrt": np.sqrt, "log": np.log, "exp": np.exp, "sin": np.sin, "cos": np.cos,
 }  # fmt: skip
-# Largest ratio of the squared residuals with and without such a function.
-_LEFT_OVER = 0.3
+#: Largest ratio of the squared residuals with and without such a function, or such a power.
+LEFT_OVER = 0.3
 #: Best functions in the place of a column, and single products of columns, that are tried in quotients.
 BEST = 2
 
@@ -137,7 +137,7 @@ def with_functions(
                 found.append(Terms.of(dict(pairs)))
     for target in targets:
         errors = np.array([_error(terms, target, most // 2) for terms in found])
-        largest = _LEFT_OVER * _error(plain, target, most // 2)
+        largest = LEFT_OVER * _error(plain, target, most // 2)
         best = np.argsort(errors, kind="stable")[:BEST]
         yield from ((found[i], target) for i in best.tolist() if errors[i] <= largest)
 

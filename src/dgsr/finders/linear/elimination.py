@@ -55,7 +55,7 @@ class _Step(NamedTuple):
 
 
 def eliminated(
-    terms: np.ndarray, y: np.ndarray, root: np.ndarray, above: np.ndarray, below: np.ndarray
+    terms: np.ndarray, y: np.ndarray, root: np.ndarray, above: np.ndarray, below: np.ndarray, few: int = 0
 ) -> Iterator[RationalFit]:
     """Yield the fit with all terms, then the fit after each removal of terms, down to two terms.
 
@@ -67,6 +67,8 @@ def eliminated(
         The target, of a size near 1, and the square roots of the weights of the rows.
     above, below : ndarray of int
         Numbers of the terms that are allowed in numerator and denominator.
+    few : int
+        Number of terms that remain after the first removal; with 0 terms are removed in small steps.
     """
     denominator, n_steps = np.ones(len(y)), _FIRST_STEPS
     while len(above) > 0 and len(below) > 0:
@@ -89,7 +91,7 @@ def eliminated(
         if n == 2:
             return
         fewer = n - (1 if n <= _ONE_BY_ONE else max(n // _LEFT_OUT, 1))
-        remaining = _most_needed(step, fewer)
+        remaining = _most_needed(step, min(few or n, fewer))
         is_above, n_steps = remaining < len(above), _STEPS
         above, below = above[remaining[is_above]], below[remaining[~is_above] - len(above)]
 

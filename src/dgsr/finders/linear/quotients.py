@@ -1,8 +1,8 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
 h is the identity, the square or the logarithm, whose inverse then appears in the formula. The terms are
-products of columns up to a degree, with a function of a column in its place (module ``dictionary``), and for
-the logarithm also logarithms of columns (module ``powers``); backward elimination selects them (module
+products of columns up to a degree, with a function of a column in its place (module ``dictionary``) or a
+power of two columns (module ``powers``) among the factors; backward elimination selects them (module
 ``elimination``). Evolution rarely finds such laws if they have four or more constants.
 """
 
@@ -23,7 +23,7 @@ from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.linear.dictionary import BEST, Target, Terms, polynomial_of, targets_of, with_functions
 from dgsr.finders.linear.elimination import RationalFit, eliminated
-from dgsr.finders.linear.powers import product_of_powers, with_logarithms
+from dgsr.finders.linear.powers import MOST_COLUMNS, product_of_powers, with_logarithms, with_powers
 from dgsr.finders.terms import (
     BITS_OF_TERM,
     LEAST_ROWS_PER_CONSTANT,
@@ -35,8 +35,6 @@ from dgsr.finders.terms import (
 
 # Most columns and fewest rows of a table that is searched.
 _MOST_COLUMNS, _FEWEST_ROWS = 12, 8
-# Most columns in whose places functions are tried.
-_MOST_WITH_FUNCTIONS = 5
 # Most terms of numerator and denominator of a quotient, and of the logarithm of a product of powers.
 _MOST_TERMS, _MOST_OF_POWERS = 60, 100
 # Degrees of numerator and denominator of the quotients that are fitted.
@@ -112,9 +110,12 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
         of = {target.inverse: target for target in targets}
         if "exp" in of:
             most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // LEAST_ROWS_PER_CONSTANT)
-            for terms, kinds in with_logarithms(columns, most_of_powers):
+            for terms, kinds in with_logarithms(columns, library, most_of_powers):
                 yield terms, of["exp"], kinds
-        if len(columns) <= _MOST_WITH_FUNCTIONS:
+        if None in of:
+            for terms in with_powers(columns, plain, library, of[None], most):
+                yield terms, of[None], _kinds(terms, of[None], most)
+        if len(columns) <= MOST_COLUMNS:
             for terms, target in with_functions(columns, plain, library, targets, most):
                 yield terms, target, _kinds(terms, target, most)
 
