@@ -49,11 +49,11 @@ def test_the_line_goes_through_lengths_and_losses_and_the_chosen_one_is_marked(f
     display = ParetoFrontDisplay.from_estimator(fitted)
     front = fitted.pareto_front_
     np.testing.assert_array_equal(display.line_.get_xdata(), [c.description_length for c in front])
-    np.testing.assert_allclose(display.line_.get_ydata(), [c.loss for c in front])
+    np.testing.assert_allclose(display.line_.get_ydata(), [c.error for c in front])
     chosen = front[front.index_of(fitted.expression_)]
     assert chosen.expression == fitted.expression_
     assert display.chosen_.get_xdata() == [chosen.description_length]
-    assert display.chosen_.get_ydata() == [chosen.loss]
+    assert display.chosen_.get_ydata() == [chosen.error]
     assert display.ax_.get_yscale() == "log"
 
 
@@ -192,13 +192,13 @@ def test_scikit_learns_display_of_prediction_errors_takes_the_estimator(fitted, 
 def test_a_front_is_plotted_with_the_choice_of_a_rule_or_without_any(fitted):
     front = fitted.pareto_front_
     plain = front.plot()
-    np.testing.assert_allclose(plain.line_.get_ydata(), [c.loss for c in front])
+    np.testing.assert_allclose(plain.line_.get_ydata(), [c.error for c in front])
     assert plain.chosen_ is plain.ax_.get_legend() is None
     assert len(plain.labels_) >= 2
     _, ax = pyplot.subplots()
     marked = front.plot("accuracy", ax=ax)
     assert marked.ax_ is ax
-    assert marked.chosen_.get_ydata() == [front[-1].loss]
+    assert marked.chosen_.get_ydata() == [front[-1].error]
     with pytest.raises(ValueError, match="selection='best' is unknown"):
         front.plot("best")
 

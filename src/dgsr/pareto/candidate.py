@@ -64,6 +64,11 @@ class Candidate(NamedTuple):
         return np.nan if self.uncertainty is None else self.uncertainty.leave_one_out
 
     @property
+    def error(self) -> float:
+        """The larger of loss and leave-one-out error; the loss where the other is unknown."""
+        return float(np.fmax(self.loss, self.leave_one_out))
+
+    @property
     def standard_errors(self) -> np.ndarray:
         """Standard errors of the constants, shape (n_constants,); nan if unknown, inf if undetermined."""
         if self.uncertainty is None:

@@ -50,14 +50,14 @@ def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
 
 
 class ParetoFrontDisplay:
-    """The Pareto front of a fit: loss against description length, the chosen formula marked.
+    """The Pareto front of a fit: error on rows left out against bits, the chosen formula marked.
 
     Parameters
     ----------
     description_length : array-like of shape (n_candidates,)
         Bits of the formulas, in rising order.
-    loss : array-like of shape (n_candidates,)
-        NMSE of each candidate.
+    error : array-like of shape (n_candidates,)
+        NMSE of each candidate on rows left out of the fit of its constants.
     formulas : sequence of str, of length n_candidates
     chosen : int or None, default=None
         Index of the chosen candidate, which is marked; None marks none.
@@ -67,13 +67,13 @@ class ParetoFrontDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     line_ : matplotlib Line2D
-        The steps of the front; a loss of exactly 0 is drawn a decade below the smallest other one, at a
+        The steps of the front; an error of exactly 0 is drawn a decade below the smallest other one, at a
         tick labelled 0.
     chosen_ : matplotlib Line2D or None
         The mark of the chosen candidate.
     labels_ : list of matplotlib Annotation
         The formulas for which there is room: first that of the chosen candidate, then those of the steepest
-        falls of the loss.
+        falls of the error.
 
     Examples
     --------
@@ -88,13 +88,13 @@ class ParetoFrontDisplay:
     def __init__(
         self,
         description_length: Sequence[float],
-        loss: Sequence[float],
+        error: Sequence[float],
         formulas: Sequence[str],
         *,
         chosen: int | None = None,
     ) -> None:
         self.description_length = description_length
-        self.loss = loss
+        self.error = error
         self.formulas = formulas
         self.chosen = chosen
 
@@ -118,7 +118,7 @@ class ParetoFrontDisplay:
         """Plot a front on `ax`, with the candidate `chosen` marked; see `ParetoFront.plot`."""
         display = cls(
             [candidate.description_length for candidate in front],
-            [candidate.loss for candidate in front],
+            [candidate.error for candidate in front],
             [candidate.expression.text for candidate in front],
             chosen=chosen,
         )
@@ -130,7 +130,7 @@ class ParetoFrontDisplay:
         from matplotlib.ticker import MaxNLocator
 
         self.ax_, self.figure_ = ax, ax.figure
-        losses = log_losses(self.loss)
+        losses = log_losses(self.error)
         (self.line_,) = ax.step(
             self.description_length, losses.values, where="post", marker="o", markersize=4, linewidth=1.2
         )
@@ -138,7 +138,7 @@ class ParetoFrontDisplay:
         ax.margins(x=0.12, y=0.12)
         scale_losses(ax, losses)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set(xlabel="description length (bits)", ylabel="loss (NMSE)")
+        ax.set(xlabel="description length (bits)", ylabel="NMSE on rows left out")
         if self.chosen_ is not None:
             ax.legend(loc="upper right", frameon=False)
         self.labels_ = self._label(losses.values)

@@ -236,7 +236,7 @@ class ParetoFront(Sequence[Candidate]):
         return frame if any(c.units for c in self) else frame.drop(columns="units")
 
     def plot(self, selection: str | None = None, *, ax: Axes | None = None) -> ParetoFrontDisplay:
-        """Plot loss against description length, with formulas beside the candidates; needs matplotlib.
+        """Plot the error on rows left out against bits, with formulas at the points; needs matplotlib.
 
         Parameters
         ----------

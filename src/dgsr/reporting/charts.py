@@ -44,14 +44,15 @@ class Axis(NamedTuple):
 
 
 def front_chart(front: ParetoFront, chosen: int) -> str:
-    """Return a plot of loss against bits; ``data-candidate`` of each point is the candidate's index."""
-    losses = log_losses([candidate.loss for candidate in front])
+    """Return a plot of errors against bits; ``data-candidate`` of each point is the candidate's index."""
+    losses = log_losses([candidate.error for candidate in front])
     bits = [candidate.description_length for candidate in front]
     x, y = _linear_axis(min(bits) - 1.0, max(bits) + 1.0), _log_axis(losses)
     at = [(x.place(b), y.place(loss)) for b, loss in zip(bits, losses.values.tolist())]
     points = []
     for i, (candidate, (right, down)) in enumerate(zip(front, at)):
-        what = f"{bits[i]:.1f} bits, NMSE {number(candidate.loss)}: {candidate.expression.text}"
+        error = f"NMSE {number(candidate.error)} on rows left out"
+        what = f"{bits[i]:.1f} bits, {error}: {candidate.expression.text}"
         # A diamond marks the candidate that predicts, since not all readers distinguish colours.
         mark = f'<path class="ring" d="M{right} {down - 11}l11 11-11 11-11-11z"/>' if i == chosen else ""
         points.append(
@@ -60,9 +61,9 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
             f'<circle class="dot" cx="{right}" cy="{down}" r="5"/></g>'
         )
     return _plot(
-        f"Pareto front of {counted(len(front), 'candidate')}: loss against description length",
+        f"Pareto front of {counted(len(front), 'candidate')}: error on rows left out against bits",
         "front-chart",
-        _frame(x, y, "description length (bits)")
+        _frame(x, y, "description length (bits)", "NMSE on rows left out")
         + f'<path class="line" d="{_steps(at)}"/>'
         + f'<g class="points">{"".join(points)}</g>',
         role="group",
@@ -86,7 +87,7 @@ def history_chart(history: Sequence[dict[str, Any]]) -> str:
     return _plot(
         label,
         "history-chart",
-        _frame(x, y, "seconds") + f'<path class="line" d="{_steps(at)}"/>' + dots,
+        _frame(x, y, "seconds", "NMSE") + f'<path class="line" d="{_steps(at)}"/>' + dots,
     )
 
 
@@ -103,7 +104,7 @@ def _steps(points: Sequence[tuple[float, float]]) -> str:
     return f"M{right} {down}" + "".join(f"H{right}V{down}" for right, down in rest)
 
 
-def _frame(x: Axis, y: Axis, x_name: str) -> str:
+def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
     """Return the axes with their grid, ticks and names."""
     parts = []
     for value, label in x.ticks:
@@ -119,7 +120,7 @@ def _frame(x: Axis, y: Axis, x_name: str) -> str:
     anchor = 'text-anchor="middle"'
     parts.append(f'<text class="name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}" {anchor}>{x_name}</text>')
     turned = f"translate(14 {(TOP + BOTTOM) / 2}) rotate(-90)"
-    parts.append(f'<text class="name" transform="{turned}" {anchor}>NMSE</text>')
+    parts.append(f'<text class="name" transform="{turned}" {anchor}>{y_name}</text>')
     return f'<g aria-hidden="true">{"".join(parts)}</g>'
 
 
