@@ -95,7 +95,7 @@ def front_of(problem_name: str, method: str, seed: int) -> dict[str, Any]:
         "problem": problem_name,
         "method": method,
         "seed": seed,
-        "recovered": is_recovered(regressor.expression_, problem, confirm=False).recovered,
+        "recovered": is_recovered(regressor.expression_, problem).recovered,
         "evaluations": regressor.n_evaluations_,
         "generator": regressor.generator_,
         "front": sorted(front, key=lambda each: each["complexity"]),

@@ -80,7 +80,7 @@ def evaluations(generator: Generator, problem: Problem, seed: int) -> int:
         max_length=problem.max_length,
         random_state=seed,
     ).fit(data.X_train, data.y_train)
-    found = is_recovered(regressor.expression_, problem, confirm=False).recovered
+    found = is_recovered(regressor.expression_, problem).recovered
     return regressor.n_evaluations_ if found else BUDGET
 
 

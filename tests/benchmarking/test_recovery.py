@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import mpmath
 import numpy as np
 import pytest
@@ -14,12 +12,12 @@ from dgsr.expressions import Expression, get_library
 from dgsr.problems import load_problem
 
 
-def judge(name, text, **options):
+def judge(name, text):
     """Judge a formula in the library of its problem; numbers become fitted constants there."""
     problem = load_problem(name)
     library = get_library(problem.library, problem.n_variables)
     expression = Expression.from_text(text, library, problem.variable_names)
-    return is_recovered(expression, problem, **{"confirm": False, **options})
+    return is_recovered(expression, problem)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +36,7 @@ def judge(name, text, **options):
 def test_another_form_of_the_truth_is_recovered(name, text):
     verdict = judge(name, text)
     assert verdict.recovered
-    assert verdict.how == "numeric"
+    assert verdict.how == "equal"
     assert verdict.error < 1e-40
 
 
@@ -81,7 +79,7 @@ def test_factors_are_merged_before_they_are_rounded():
     library = get_library("koza-const", 2)
     tokens = [library.index[name] for name in ("mul", "const", "mul", "const", "x1")]
     # 0.0370 * -2.7027...: each rounded alone gives -0.0999, no multiple of it is -0.1.
-    assert is_recovered(Expression(library, tokens, [0.037, -2.7027027027]), problem, confirm=False).recovered
+    assert is_recovered(Expression(library, tokens, [0.037, -2.7027027027]), problem).recovered
 
 
 def test_a_constant_offset_needs_an_r2_above_a_half():
@@ -99,45 +97,16 @@ def test_the_largest_relative_error_is_told():
     assert judge("feynman_III_4_32", "1/(exp(0.1591549431*h*omega/(kb*T)) - 1)").error < 1e-8
 
 
-@pytest.mark.slow
-def test_sympy_confirms_in_a_process_of_its_own():
-    verdict = judge("Nguyen-7", "log((x1 + 1)*(x1*x1 + 1))", confirm=True, time_limit=60)
-    assert verdict == (True, "sympy", True, verdict.error)
-
-
-def test_a_sympy_that_does_not_finish_leaves_the_verdict_to_the_numbers():
-    start = time.perf_counter()
-    verdict = judge("Feynman-A-24", "x1*(1 - cos(x3*x2))/(1 - cos(x2))", confirm=True, time_limit=0.05)
-    assert time.perf_counter() - start < 5
-    assert verdict[:3] == (True, "numeric", None)
-
-
-@pytest.mark.parametrize(
-    ("relation", "candidate", "proved"),
-    [
-        ("equal", "(x-1)*(x+1)", True),
-        ("equal", "x**2-2", False),
-        ("difference", "x**2-2", True),
-        ("ratio", "3*x**2-3", True),
-        ("ratio", "3*x**2-2", False),
-    ],
-)
-def test_sympy_proves_what_is_so_and_nothing_else(relation, candidate, proved):
-    from dgsr.benchmarking._proof import prove
-
-    assert prove(relation, candidate, "x**2-1", [("x", -1.0, 1.0)]) is proved
-
-
 def test_text_is_judged_by_the_names_of_the_problem():
     problem = load_problem("feynman_II_13_17")
-    assert is_recovered("I/(2*pi*epsilon*r*c**2)", problem, confirm=False).recovered
-    assert not is_recovered("2*I/(2*pi*epsilon*r*c**2)", problem, confirm=False).recovered
+    assert is_recovered("I/(2*pi*epsilon*r*c**2)", problem).recovered
+    assert not is_recovered("2*I/(2*pi*epsilon*r*c**2)", problem).recovered
 
 
 def test_every_truth_recovers_itself():
     for name in ("feynman_I_26_2", "feynman_test_10", "strogatz_shearflow1", "Livermore-15", "R-3"):
         problem = load_problem(name)
-        assert is_recovered(problem.expression, problem, confirm=False).recovered, name
+        assert is_recovered(problem.expression, problem).recovered, name
 
 
 def test_the_precision_of_mpmath_is_left_alone():
@@ -151,8 +120,8 @@ def test_columns_count_and_not_the_names_the_data_had():
     problem = load_problem("feynman_I_25_13")
     library = get_library("koza", 2)
     tokens = [library.index[name] for name in ("div", "x1", "x2")]
-    assert is_recovered(Expression(library, tokens, (), ["C", "q"]), problem, confirm=False).recovered
-    assert is_recovered(Expression(library, tokens, (), ["q", "C"]), problem, confirm=False).recovered
+    assert is_recovered(Expression(library, tokens, (), ["C", "q"]), problem).recovered
+    assert is_recovered(Expression(library, tokens, (), ["q", "C"]), problem).recovered
 
 
 def test_an_expression_of_other_variables_is_refused():

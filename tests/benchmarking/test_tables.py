@@ -155,7 +155,7 @@ def test_a_table_of_a_drawn_set_runs_too(tmp_path):
 def test_records_of_other_runs_and_failures_are_no_cells_of_a_table(folder):
     one, *_ = read_records(file_of(SMALL, folder))
     others = {"budget": 99, "noise": 0.5, "seed": 2, "method": "gp", "problem": "Nguyen-1", "error": "no"}
-    others |= {"options": {"max_time": 4.0}, "sampled_rows": 7}
+    others |= {"options": {"max_time": 4.0}}
     for name, value in others.items():
         assert not any(cells(SMALL, [{**one, name: value}]).values()), name
     assert sum(map(len, cells(SMALL, [one, one]).values())) == 1

@@ -27,7 +27,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.estimator.regressor import DGSRRegressor
 from dgsr.expressions.formulas.description_length import prior_weights
-from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
@@ -152,10 +152,7 @@ class ControlRegressor(DGSRRegressor):
 
     _control: str
 
-    def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
-        generator = super()._resolve_generator(constraints, seed)
-        if generator is None:
-            return None
+    def _as_used(self, generator: Generator, seed: int) -> Generator:
         return CONTROLS[self._control](generator, self.library_.n_variables, seed)
 
 

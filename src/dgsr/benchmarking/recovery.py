@@ -1,16 +1,12 @@
 """Criteria of whether an expression is the true formula of a problem.
 
-`is_recovered` compares values with 50 digits, which sympy may confirm, and rounds constants by SRBench's
-rule. `is_found` depends only on the NMSE on rows without noise.
+`is_recovered` compares values with 50 digits, and rounds constants by SRBench's rule. `is_found` depends only
+on the NMSE on rows without noise.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-import sys
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -23,7 +19,7 @@ from dgsr.expressions.exports.symbolic import from_sympy, to_sympy
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.simple_numbers import recognised
-from dgsr.expressions.trees.syntax import parse, to_text
+from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import Tree, leaves, map_leaves
 from dgsr.problems import Problem
 
@@ -54,13 +50,10 @@ class Recovery(NamedTuple):
     """The result of the test of one expression."""
 
     recovered: bool
-    #: ``"sympy"``: equal at every point, and sympy proves it; ``"numeric"``: equal at every point, and sympy
-    #: was not used or found no proof in time; ``"difference"`` or ``"ratio"``: with its fitted constants
-    #: rounded, the difference from the truth or the ratio to it is constant (SRBench's rule);
-    #: ``"different"``; ``"undefined"``: too few points at which both have a value.
+    #: ``"equal"`` at every point; ``"difference"`` or ``"ratio"``: with its fitted constants rounded, the
+    #: difference from the truth or the ratio to it is constant (SRBench's rule); ``"different"``;
+    #: ``"undefined"``: too few points at which both have a value.
     how: str
-    #: Whether sympy proved it; `None` if it was not used or did not finish in time.
-    confirmed: bool | None
     #: Largest relative difference from the truth over the points, before any constant is rounded.
     error: float
 
@@ -94,9 +87,7 @@ def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexit
     return bool(nmse < _FORM_NMSE and np.all(np.abs(after) > _VANISHED * np.abs(before)))
 
 
-def is_recovered(
-    expression: Expression | str, problem: Problem, *, confirm: bool = True, time_limit: float = 20.0
-) -> Recovery:
+def is_recovered(expression: Expression | str, problem: Problem) -> Recovery:
     """Test whether `expression` is symbolically equivalent to the truth of `problem`.
 
     Both are evaluated with 50 digits at 30 random points of the problem's domain; points where either is
@@ -112,10 +103,6 @@ def is_recovered(
         An expression refers to the problem's variables by position, a text by name. Every number of a text
         that is not an integer counts as a fitted constant.
     problem : Problem
-    confirm : bool
-        Whether sympy should prove the numerical result, in a separate process.
-    time_limit : float
-        Most seconds for sympy.
 
     References
     ----------
@@ -128,18 +115,16 @@ def is_recovered(
     values = _values(candidate, points)
     pairs = _comparable(values, truth)
     if len(pairs) < MIN_COMPARABLE:
-        return Recovery(False, "undefined", None, math.inf)
+        return Recovery(False, "undefined", math.inf)
     error = max(0.0 if a == b else float(abs(a - b) / max(abs(a), abs(b))) for a, b in pairs)
     if error <= TOLERANCE:
-        confirmed = _prove("equal", candidate, problem, time_limit) if confirm else None
-        return Recovery(True, "sympy" if confirmed else "numeric", confirmed, error)
+        return Recovery(True, "equal", error)
     if has_fitted and _r2(pairs) > 0.5:
         for rounded in _roundings(candidate):
             how = _constant_relation(_comparable(_values(rounded, points), truth))
             if how is not None:
-                confirmed = _prove(how, rounded, problem, time_limit) if confirm else None
-                return Recovery(True, how, confirmed, error)
-    return Recovery(False, "different", None, error)
+                return Recovery(True, how, error)
+    return Recovery(False, "different", error)
 
 
 def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bool]:
@@ -229,33 +214,3 @@ def _rounded(leaf: Any) -> Any:
     if isinstance(leaf, (str, int)) or not math.isfinite(leaf):
         return leaf
     return 0 if abs(leaf) < 1e-4 else round(Fraction(leaf), 3)
-
-
-# sympy -------------------------------------------------------------------------------------------
-
-
-def _prove(relation: str, candidate: Tree, problem: Problem, time_limit: float) -> bool | None:
-    """Return whether sympy proves a relation in a child process; None if it does not finish in time.
-
-    A child process is used since an alarm signal may be in use by the caller, and multiprocessing would run
-    the caller's script again.
-    """
-    request = {
-        "relation": relation,
-        "candidate": to_text(candidate),
-        "truth": to_text(problem.truth),
-        "variables": [(variable.name, variable.low, variable.high) for variable in problem.variables],
-    }
-    try:
-        result = subprocess.run(
-            [sys.executable, "-m", "dgsr.benchmarking._proof"],
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            timeout=time_limit,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            check=False,
-        )
-    except (subprocess.TimeoutExpired, OSError):
-        return None
-    return {"True": True, "False": False}.get(result.stdout.strip())

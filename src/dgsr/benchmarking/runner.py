@@ -17,7 +17,7 @@ from dgsr.problems import Problem, load_problem, load_set
 from dgsr.reporting.numbers import finite
 
 # The entries of a record that identify a run.
-_KEY = ("problem", "method", "seed", "budget", "noise", "options", "sampled_rows")
+_KEY = ("problem", "method", "seed", "budget", "noise", "options")
 
 
 class _Run(NamedTuple):
@@ -30,8 +30,6 @@ class _Run(NamedTuple):
     budget: int
     options: Mapping[str, Any]
     noise: float = 0.0
-    confirm: bool = True
-    rows: int | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return the entries of the record that are known before the run."""
@@ -43,20 +41,19 @@ class _Run(NamedTuple):
             "budget": int(self.budget),
             "noise": float(self.noise),
             "options": {name: plain(value) for name, value in self.options.items()},
-            "sampled_rows": None if self.rows is None else int(self.rows),
             "library": self.problem.library,
         }
 
     def record(self) -> dict[str, Any]:
         """Fit the method to the problem's data, and return the record of the run."""
-        problem = self.problem if self.rows is None else self.problem.with_rows(self.rows)
+        problem = self.problem
         data = problem.sample(self.seed, self.noise)
         max_length = min(problem.max_length, MOST_TOKENS)
         settings: dict[str, Any] = {"max_length": max_length, "random_state": self.seed}
         make, limits = self.make_regressor, (problem.library, self.budget)
         regressor, entries = timed_fit(self.method, make, data, *limits, **settings, **self.options)
         expression = regressor.expression_
-        recovery = is_recovered(expression, problem, confirm=self.confirm)
+        recovery = is_recovered(expression, problem)
         found = {}
         if problem.set == "laws":  # the rule of `is_recovered` rounds constants of laws to 0
             found = {"found": is_found_for(problem, self.seed, self.noise, entries["test_nmse"])}
@@ -65,7 +62,6 @@ class _Run(NamedTuple):
             **found,
             "recovered": recovery.recovered,
             "how": recovery.how,
-            "confirmed": recovery.confirmed,
             "error_vs_truth": finite(recovery.error),
             "rows": len(data.y_train),
             **entries,
@@ -95,7 +91,7 @@ def run_set(
     callback: Callable[[dict[str, Any]], None] | None = None,
     until: float | None = None,
     any_commit: bool = False,
-    **settings: Any,
+    noise: float = 0.0,
 ) -> list[dict[str, Any]]:
     """Run every method on every problem of a set with every seed.
 
@@ -125,19 +121,17 @@ def run_set(
         Time, in seconds of `time.monotonic`, after which no further run begins.
     any_commit : bool
         Whether runs may be added to a file with runs of another commit.
-    **settings
-        `noise`, the level of the noise on y (see `Problem.sample`), 0 by default; `confirm`, whether sympy
-        confirms recovery (see `is_recovered`), True by default; and `rows`, another number of rows to fit
-        than the problem's own (see `Problem.with_rows`).
+    noise : float
+        Level of the noise on y (see `Problem.sample`).
 
     Returns
     -------
     list of dict
         The records of all these runs, including those read from `out`, in the order of problem, method and
-        seed: problem, set, method, seed, budget, noise, options, sampled_rows (the setting `rows`), library,
-        found (only for the set `laws`; see `is_found_for`), recovered, how, confirmed, error_vs_truth, rows,
-        seconds, formula (in the problem's variables), complexity, train_nmse, test_nmse, the entries of
-        `dgsr.benchmarking.fits.described`, and the `environment`. Numbers that are not finite are `None`.
+        seed: problem, set, method, seed, budget, noise, options, library, found (only for the set `laws`; see
+        `is_found_for`), recovered, how, error_vs_truth, rows, seconds, formula (in the problem's variables),
+        complexity, train_nmse, test_nmse, the entries of `dgsr.benchmarking.fits.described`, and the
+        `environment`. Numbers that are not finite are `None`.
 
     Raises
     ------
@@ -151,7 +145,7 @@ def run_set(
     seeds = range(seeds) if isinstance(seeds, int) else list(seeds)
     options = options or {}
     runs = [
-        _Run(problem, method, METHODS[method], seed, budget, dict(options.get(method, {})), **settings)
+        _Run(problem, method, METHODS[method], seed, budget, dict(options.get(method, {})), noise)
         for problem in chosen
         for method in methods
         for seed in seeds

@@ -27,7 +27,7 @@ from dgsr.benchmarking.record_files import Record, read_records
 from dgsr.reporting.numbers import cell
 
 # Settings of a run, which must agree for runs to be summarised together.
-_SETTING = ("set", "draw_seed", "noise", "sampled_rows", "max_time", "budget")
+_SETTING = ("set", "draw_seed", "noise", "max_time", "budget")
 
 
 class Summary(NamedTuple):

@@ -58,8 +58,7 @@ def run_table(
                 records += run_drawn(problems, seeds=[seed], noise=noise, max_time=table.max_time, **shared)
             else:
                 options = {method: {"max_time": table.max_time} for method in table.methods}
-                # A proof by sympy takes ten seconds, more than most runs; 30 points with 50 digits decide.
-                records += run_set(name, seeds=[seed], options=options, noise=noise, confirm=False, **shared)
+                records += run_set(name, seeds=[seed], options=options, noise=noise, **shared)
     return records
 
 
@@ -72,7 +71,6 @@ def cells(table: Table, records: Iterable[Mapping[str, Any]]) -> Cells:
         max_time = record.get("max_time", record.get("options", {}).get("max_time"))
         limits = record["budget"] == table.budget and max_time == table.max_time
         is_asked = record["problem"] in problems and record["seed"] < table.seeds
-        is_asked &= record.get("sampled_rows") is None
         if cell in found and limits and is_asked and "error" not in record:
             found[cell][record["problem"], record["seed"]] = record
     return found

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import sympy
 
     from dgsr.fitting import Last
+    from dgsr.generator.generator import Generator
 
 #: Attributes that are lists if `y` has several columns, with an entry for each column.
 _OF_EACH_OUTPUT = (
@@ -154,6 +155,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
                 "these out, or take another candidate: predict(X, index=0) evaluates the shortest."
             )
         return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    def _as_used(self, generator: Generator, seed: int) -> Generator:
+        """Return what the search has in the place of a generator, for controls that override this."""
+        return generator
 
     def _with_group_numbers(self, X: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
         """Return X with numbers in its column of groups, and the numbers of groups that are apart from it.

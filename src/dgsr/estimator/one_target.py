@@ -158,4 +158,4 @@ def _generator(
     from dgsr.generator.choice import choose_generator
 
     estimator.generator_, generator = choose_generator(given, estimator.library_, constraints, seed)
-    return generator
+    return estimator._as_used(generator, seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from typing import NamedTuple
@@ -94,17 +94,6 @@ class Problem:
         """Return the values, of shape (n_samples,), of the true formula on `X` (n_samples, n_variables)."""
         values = evaluate(self.truth, dict(zip(self.variable_names, X.T)))
         return np.array(np.broadcast_to(values, len(X)), dtype=np.float64)
-
-    def with_rows(self, n_rows: int) -> Problem:
-        """Return the problem with another number of training rows, and the same number of test rows.
-
-        ValueError if the rows are split from a table, whose size is fixed.
-        """
-        if self.sampling in ("split", "table"):
-            raise ValueError(
-                f"n_rows={n_rows} is not for {self.name}, whose rows are split from a table; leave it out."
-            )
-        return replace(self, n_samples=n_rows, n_test=self.n_test or self.n_samples)
 
     def sample(self, random_state: int | np.random.SeedSequence = 0, noise: float = 0.0) -> Sample:
         """Draw training and test data.
