@@ -20,7 +20,7 @@ from scipy.optimize import curve_fit, least_squares
 from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
-from dgsr.expressions import Expression, get_library
+from dgsr.expressions import Constraints, Expression, get_library
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import FreeProgram, to_program
 from dgsr.expressions.rewriting.expansion import expanded, gathered, separated
@@ -316,7 +316,7 @@ def test_a_function_with_a_name_keeps_what_is_required():
     X, library = np.random.default_rng(0).uniform(0.5, 30.0, (60, 1)), get_library("physics", 1)
     text = "8 - 8/(1 + 0.1*x1)"
     assert str(finished_by_hand(text, X, noise=0.02)) == "8*x1/(10 + x1)"
-    kept = finished_by_hand(text, X, noise=0.02, required=frozenset([library.index["sub"]]))
+    kept = finished_by_hand(text, X, noise=0.02, constraints=Constraints(required=("sub",)))
     assert library.index["sub"] in kept.tokens
 
 

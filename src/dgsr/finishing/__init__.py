@@ -19,11 +19,10 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.coordinates import unscaled
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
-from dgsr.expressions.programs.shape import ShapeConstraints
 from dgsr.expressions.programs.translation import FreeProgram
-from dgsr.expressions.programs.units import Units
 from dgsr.expressions.rewriting.angles import with_roots
 from dgsr.expressions.rewriting.expansion import expanded
 from dgsr.expressions.rewriting.tidy import tidy
@@ -36,15 +35,22 @@ from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import free_programs, score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 
+_ANY = Constraints()
+
 
 class _Demands(NamedTuple):
     """What a formula must have, and what it must not have; see `finish`."""
 
+    constraints: Constraints
     required: frozenset[int]
     nesting: Nesting | None
-    units: Units | None
-    shape: ShapeConstraints | None
     library: Library
+
+    @classmethod
+    def of(cls, constraints: Constraints, library: Library) -> _Demands:
+        required = frozenset(library.index[name] for name in constraints.required)
+        nesting = Nesting.of(constraints.limits, library) if constraints.nested else None
+        return cls(constraints, required, nesting, library)
 
     def are_met(self, tokens: np.ndarray, required: frozenset[int]) -> bool:
         """Return whether a program has the tokens in `required`, and respects the limits on nesting."""
@@ -58,14 +64,15 @@ class _Demands(NamedTuple):
 
     def violations(self, forms: list[FittedProgram]) -> np.ndarray:
         """Return the number of violations of the rules of units and shape in each form, shape (n_forms,)."""
-        if self.units is None and self.shape is None:
+        units, shape = self.constraints.units, self.constraints.shape
+        if units is None and shape is None:
             return np.zeros(len(forms))
         programs = Population.from_expressions([_expression(form, self.library) for form in forms])
         found = np.zeros(len(forms))
-        if self.units is not None:
-            found += self.units.violations(*programs.arrays, self.library, by_value=True)
-        if self.shape is not None:
-            found += self.shape.violations(*programs.arrays, self.library) > 0.0
+        if units is not None:
+            found += units.violations(*programs.arrays, self.library, by_value=True)
+        if shape is not None:
+            found += shape.violations(*programs.arrays, self.library) > 0.0
         return found
 
 
@@ -75,10 +82,7 @@ def finish(
     data: DataSet,
     library: Library,
     tolerance: float,
-    required: frozenset[int] = frozenset(),
-    nesting: Nesting | None = None,
-    units: Units | None = None,
-    shape: ShapeConstraints | None = None,
+    constraints: Constraints = _ANY,
     is_over: Callable[[], bool] = lambda: False,
     known: dict[bytes, Expression] | None = None,
 ) -> list[Expression]:
@@ -98,14 +102,10 @@ def finish(
         Library of the programs and of the result. ValueError if it has no constants to write a scale with.
     tolerance : float
         NMSE that counts as exact.
-    required : frozenset of int
-        Tokens that a formula retains if its program has them; a column without effect on the data may go.
-    nesting : Nesting or None
-        Limits on nesting that a formula respects if its program does.
-    units : Units, optional
-        Units of the columns and the target; of several forms, one with the fewest violations is returned.
-    shape : ShapeConstraints, optional
-        Rules in the raw variables, a violation of which counts like one of units.
+    constraints : Constraints
+        A formula retains required tokens and respects limits of nesting if its program does; a column without
+        effect on the data may go. Of several forms one with the fewest violations of units and shape, in the
+        raw variables, is returned.
     is_over : callable, optional
         Returns True once the time is over.
     known : dict, optional
@@ -113,7 +113,7 @@ def finish(
     """
     known = {} if known is None else known
     fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
-    demands = _Demands(required, nesting, units, shape, library)
+    demands = _Demands.of(constraints, library)
     for program in free_programs(programs):
         tree = unscaled(tree_of(program, library), column_scales)
         key = program.tokens.tobytes() + program.constants.tobytes()
@@ -150,7 +150,7 @@ def _finished(tree: Tree, fits: Fits, demands: _Demands) -> Expression:
     breaks = demands.violations([best, usual])
     if breaks[1] <= breaks[0]:
         formula = demands.allowed(_expression(usual, library), formula)
-    if demands.units is None:
+    if demands.constraints.units is None:
         formula = demands.allowed(_collected(formula), formula)
         in_factors = demands.allowed(factored(formula), formula)
         before, after = (fits.nmse(_program(each)) for each in (formula, in_factors))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,6 @@ from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.programs.nesting import Nesting
 from dgsr.finders import Budget, Scored, by_total_bits, common_forms
 from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.by_group import Grouping, finish_by_group, with_digits_by_group, with_simple_constants
@@ -129,16 +129,13 @@ def _finished(
     if not rules.library.has_constants:
         programs = archive.population()
         return [programs[i] for i in range(len(programs))]
-    library, units, limits = rules.library, rules.constraints.units, rules.constraints.limits
-    required = frozenset(library.index[name] for name in rules.constraints.required)
-    nesting = Nesting.of(limits, library) if limits else None
-    coordinates = rows.coordinates
+    library, constraints, coordinates = rules.library, rules.constraints, rows.coordinates
     # Constants are rounded with columns measured from their origins, not with large numbers that differ
     # by little.
     fitted = rows.fitted._replace(columns=coordinates.from_origins(rows.fitted.columns))
-    shape = rules.constraints.shape
-    if shape is not None:
-        shape = shape.in_coordinates(coordinates.origins, np.ones(len(coordinates.origins)))
+    if constraints.shape is not None:
+        shape = constraints.shape.in_coordinates(coordinates.origins, np.ones(len(coordinates.origins)))
+        constraints = replace(constraints, shape=shape)
 
     finished, of_search = list[Expression](), archive.population()
     for further in begun.search.at_the_end(rows.measured, is_over):
@@ -146,35 +143,30 @@ def _finished(
         found = Population.concatenate([of_search, further])
         scored, of_search = Scored(found, found.nmse(begun.search.data)), of_search[:0]
         found = found[by_total_bits(scored, archive, begun.search.data)]
-        if rules.constraints.form is not None:  # in a fit of which columns have no origins and scales
+        if constraints.form is not None:  # in a fit of which columns have no origins and scales
+            is_valid = begun.search.evaluation.valid.whole
             finished += finish_in_form(
-                found,
-                fitted,
-                rules.constraints.form,
-                rules.tolerance,
-                begun.search.evaluation.valid.whole,
-                is_over,
-                begun.finished,
+                found, fitted, constraints.form, rules.tolerance, is_valid, is_over, begun.finished
             )
         else:
+            scales, tolerance = coordinates.scales, rules.tolerance
             finished += finish(
-                found, coordinates.scales, fitted, library, rules.tolerance, required, nesting, units, shape,
-                is_over, begun.finished,
-            )  # fmt: skip
+                found, scales, fitted, library, tolerance, constraints, is_over, begun.finished
+            )
         begin_phase("extending")
     begin_phase("finishing")
     if coordinates.origins.any():
         finished = [coordinates.with_origins(formula) for formula in finished]
         # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.
         finished += [multiplied_out(formula) for formula in finished]
-    if not required and rules.constraints.form is None:
+    if not constraints.required and constraints.form is None:
         finished.append(mean_formula(rows.data, library))
-
-    def is_allowed(tokens: list[int]) -> bool:
-        return required <= set(tokens) and (nesting is None or nesting.holds(tokens, library))
-
+    if not finished:
+        return []
     # A required column without effect on the data may have been simplified away; such a formula is dropped.
-    return [formula for formula in finished if is_allowed(formula.tokens.tolist())]
+    tokens, lengths, _ = Population.from_expressions(finished).arrays
+    kept = constraints.satisfy_user_rules(tokens, lengths, library)
+    return [formula for formula, is_kept in zip(finished, kept.tolist()) if is_kept]
 
 
 def _finished_by_group(
@@ -189,15 +181,14 @@ def _finished_by_group(
     The programs of the search for a law of all rows may describe the groups better, too.
     """
     assert rules.grouping is not None
-    limits, library, form = rules.constraints.limits, rules.library, rules.constraints.form
-    nesting = Nesting.of(limits, library) if limits else None
-    required = frozenset(library.index[name] for name in rules.constraints.required)
+    library, form = rules.library, rules.constraints.form
+    of_tokens = replace(rules.constraints, units=None, shape=None)
 
     def finish_one(program: Population, data: DataSet, wider: Library) -> list[Expression]:
         if form is not None:
             return [with_simple_constants(program, data, rules.tolerance, is_over)]
         scales = np.ones(len(data.columns))
-        return finish(program, scales, data, wider, rules.tolerance, required, nesting, is_over=is_over)
+        return finish(program, scales, data, wider, rules.tolerance, of_tokens, is_over)
 
     data, searched = rows.fitted, begun.search.data
     found = Population.concatenate([begun.search.archive.population(), of_all.search.archive.population()])
