@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.benchmarking import METHODS, read_records, run_set, tables, to_markdown, wilson_interval
+from dgsr.benchmarking import METHODS, read_records, run_set, tables, wilson_interval
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.fits import _warm, described
 from dgsr.benchmarking.methods import PACKAGES
@@ -311,11 +311,12 @@ def test_settings_and_variants_of_a_method_are_told_apart():
     assert [row["method"] for row in methods] == ["oracle", "oracle fails=False"]
 
 
-def test_markdown_has_a_line_per_method_and_problem():
-    lines = to_markdown(run()).splitlines()
-    assert "| oracle | 2 | 4 | 0 | 50.0 (9.5 to 90.5) |" in to_markdown(run())
-    assert "| Feynman-1 | 2 of 2 |" in lines
-    assert to_markdown([]) == "\n"
+def test_tables_have_a_row_per_method_and_problem():
+    _, ((method,), problems) = tables(run())
+    assert (method["problems"], method["runs"], method["failed"]) == (2, 4, 0)
+    assert method["recovery %"] == "50.0 (9.5 to 90.5)"
+    assert {"problem": "Feynman-1", "oracle": "2 of 2"} in problems
+    assert tables([])[1] == []
 
 
 def test_the_interval_is_wilsons():

@@ -4,7 +4,7 @@ from dgsr.benchmarking.methods import METHODS
 from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.recovery import Recovery, is_recovered
 from dgsr.benchmarking.runner import run_set
-from dgsr.benchmarking.summaries import tables, to_markdown, wilson_interval
+from dgsr.benchmarking.summaries import tables, wilson_interval
 
 __all__ = [
     "METHODS",
@@ -13,6 +13,5 @@ __all__ = [
     "read_records",
     "run_set",
     "tables",
-    "to_markdown",
     "wilson_interval",
 ]

@@ -5,16 +5,11 @@ observations. So recovery is the mean over problems of the share of the seeds th
 is Wilson's, with the number of problems as trials and the sum of these shares as successes, which is
 conservative, since a share varies no more than a single success. Methods are compared by McNemar's exact test
 over problems. A run that failed counts as one that found nothing.
-
-    python -m dgsr.benchmarking.summaries FILE.jsonl ...
-
-prints the tables of files of runs.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean, median
@@ -23,8 +18,7 @@ from typing import Any, NamedTuple
 from scipy.stats import binomtest
 
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
-from dgsr.benchmarking.record_files import Record, read_records
-from dgsr.reporting.numbers import cell
+from dgsr.benchmarking.record_files import Record
 
 # Settings of a run, which must agree for runs to be summarised together.
 _SETTING = ("set", "draw_seed", "noise", "max_time", "budget")
@@ -206,12 +200,6 @@ def tables(records: Iterable[Record]) -> tuple[str, list[list[dict[str, Any]]]]:
     return heading, [rows for rows in parts if rows]
 
 
-def to_markdown(records: Iterable[Record]) -> str:
-    """Return the `tables` as Markdown, below their heading."""
-    heading, parts = tables(records)
-    return "\n\n".join([heading, *("\n".join(_lines(rows)) for rows in parts)]) + "\n"
-
-
 def _by_setting(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[str, list[Record]]]:
     """Return the runs by setting, then by method, with the options that a method has."""
     settings: dict[tuple[Any, ...], dict[str, dict[Any, Record]]] = {}
@@ -264,19 +252,3 @@ def _problems(runs: Mapping[str, Sequence[Record]]) -> Iterator[dict[str, Any]]:
 def _mean(values: Iterable[float]) -> float | None:
     values = list(values)
     return fmean(values) if values else None
-
-
-def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield "| " + " | ".join(name.replace("_", " ") for name in rows[0]) + " |"
-    yield "|" + "|".join("---" if isinstance(value, str) else "---:" for value in rows[0].values()) + "|"
-    for row in rows:
-        yield "| " + " | ".join(cell(value) for value in row.values()) + " |"
-
-
-def main() -> None:
-    """Print the tables of the files named on the command line."""
-    print(to_markdown([record for path in sys.argv[1:] for record in read_records(path)]), end="")
-
-
-if __name__ == "__main__":
-    main()
