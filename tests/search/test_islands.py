@@ -268,7 +268,7 @@ def precision_of(data):
 
 def test_every_second_island_weighs_the_rows_by_their_precision():
     search = islands(precision_of=precision_of)
-    own, other, *more = [search._judge(i).arguments["data"] for i in range(4)]
+    own, other, *more = [search._group(i).arguments["data"] for i in range(4)]
     np.testing.assert_array_equal(own.weights, np.ones(len(Y)))
     np.testing.assert_allclose(other.weights, precision_of(search.data) / precision_of(search.data).mean())
     assert other.n_effective == own.n_effective
@@ -281,7 +281,7 @@ def test_where_all_rows_are_as_precise_or_no_constants_are_fitted_the_islands_we
         islands(precision_of=lambda data: np.full(len(data.y), 0.3)),
         islands("koza", precision_of=precision_of),
     ):
-        assert search._judge(1) is search._judge(0)
+        assert search._group(1) is search._group(0)
 
 
 def test_what_comes_from_an_island_of_other_weights_is_judged_anew():
@@ -290,7 +290,7 @@ def test_what_comes_from_an_island_of_other_weights_is_judged_anew():
     programs = search.archive.population()
     np.testing.assert_allclose(programs.nmse(search.data), search.archive.nmse[search.archive.front()])
     after = search._with_migrants(found)
-    weighted = search._judge(1).arguments["data"]
+    weighted = search._group(1).arguments["data"]
     own, arrived = (Scored.from_state_dict(search.library, s[1]["generation"]) for s in (found, after))
     n_before = len(arrived.nmse) - 5
     old = {tuple(tokens) for tokens in own.programs.tokens}
@@ -306,7 +306,7 @@ def test_an_island_of_other_weights_begins_with_what_there_is():
     search.prepare(lambda: None)  # formulas of two terms
     archive = ParetoArchive.from_state_dict(search.library, search._new_island(1)["archive"])
     programs = archive.population()
-    weighted = search._judge(1).arguments["data"]
+    weighted = search._group(1).arguments["data"]
     assert len(programs) > 3
     np.testing.assert_allclose(programs.nmse(weighted), archive.nmse[archive.front()])
 

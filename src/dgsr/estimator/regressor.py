@@ -96,8 +96,8 @@ class DGSRRegressor(ShownRegressor):
         formulas of the front have these `parts`. Other names that are no columns are constants to fit.
     config : dict or None, default=None
         Settings: ``batch_size`` (500 programs a round), ``gp_generations`` (25 a round), ``max_rows`` (200
-        that equations are evaluated on), ``tolerance`` (1e-20, the NMSE of an exact fit) and ``new_groups``
-        (``"mean"``: mean constants predict rows of a new group; ``"raise"``).
+        that equations are evaluated on; at most 2,000), ``tolerance`` (1e-20, the NMSE of an exact fit) and
+        ``new_groups`` (``"mean"``: mean constants predict rows of a new group; ``"raise"``).
     random_state : int, RandomState instance or None, default=None
         With the same data, versions, kind of processor, `n_jobs` and budget of evaluations the same integer
         gives the same result, whatever the number of threads. With `max_time` it need not.

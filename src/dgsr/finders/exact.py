@@ -1,4 +1,4 @@
-"""Exact search within a search: one stage before the rounds, and one after each of them."""
+"""Exact search within a search: two stages before the rounds, and one after each of them."""
 
 from __future__ import annotations
 

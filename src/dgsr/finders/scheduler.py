@@ -1,8 +1,9 @@
 """The order in which finders are called, and the count of the candidates that they examine.
 
 With constants, the finders of laws of two terms, of common forms, of quotients of polynomials and of laws of
-fewer columns are called before the rounds; without constants, exact search runs one stage before the rounds
-and one after each. At the end linear models, longer formulas and the common forms are fitted to all rows.
+fewer columns are called before the rounds; without constants, exact search runs two stages before the
+rounds and one after each. At the end linear models, longer formulas and the common forms are fitted to the
+rows on which the constants of the front are.
 """
 
 from __future__ import annotations

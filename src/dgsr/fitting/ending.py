@@ -88,11 +88,11 @@ def front_and_choice(
     if not is_last:
         share = _SHARE_BETWEEN if of_all is None else _SHARE_BY_GROUP
     is_over = budget.finishing(share, is_last)
-    is_late = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
+    formulas_are_over = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
     if of_all is None:
-        formulas = begun.formulas[:] = _finished(begun, rules, anchored, is_late)
+        formulas = begun.formulas[:] = _finished(begun, rules, anchored, formulas_are_over)
     else:
-        formulas = [*of_all.formulas, *_finished_by_group(begun, of_all, rules, rows, is_late)]
+        formulas = [*of_all.formulas, *_finished_by_group(begun, of_all, rules, rows, formulas_are_over)]
     if formulas and len(rows.data.y) > MANY_ROWS:
         units = rules.constraints.units
         formulas, nmse = promising(formulas, rows.fitted, rows.data, units, is_over, shape)

@@ -1,7 +1,4 @@
-"""The evaluation of programs, with or without a fit of their constants.
-
-Only here does a search check whether its library has constants.
-"""
+"""The evaluation of programs, with or without a fit of their constants."""
 
 from __future__ import annotations
 

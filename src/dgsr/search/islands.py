@@ -136,8 +136,8 @@ class Islands(Search):
             precision = precision_of(self.data)
             if precision.min() < precision.max():
                 weighted.append(self.data.with_precision(precision))
-        self._judges = [self._judge_of(data, arguments) for data in weighted]
-        self._judges[0].evaluation.archive = self.archive
+        self._groups = [self._group_of(data, arguments) for data in weighted]
+        self._groups[0].evaluation.archive = self.archive
         n_values = len(self.data.y) * self.config.batch_size * (self.config.evolution.generations + 1)
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
         self._cluster, self._parallel = None, Parallel(backend="sequential")
@@ -154,23 +154,23 @@ class Islands(Search):
             with self._parallel:
                 yield
         finally:
-            for judge in self._judges:
-                _kept.pop(judge.key, None)  # where islands took turns in this process
+            for group in self._groups:
+                _kept.pop(group.key, None)  # where islands took turns in this process
 
     def _search_of(self, **arguments: Any) -> Search:
         own = self._precision_of
         return Islands(n_islands=self.n_islands, precision_of=own, n_alone=_N_ALONE, **arguments)
 
-    def _judge_of(self, data: DataSet, arguments: dict[str, Any]) -> _WeightGroup:
+    def _group_of(self, data: DataSet, arguments: dict[str, Any]) -> _WeightGroup:
         """Return what islands with the weights of `data` share."""
         unlimited = Budget(np.iinfo(np.int64).max, None)
         settings = arguments["library"], arguments["constraints"], self.config
         own = {name: value for name, value in arguments.items() if name != "budget"} | {"data": data}
         return _WeightGroup(evaluation_of(data, *settings, unlimited), own, uuid.uuid4().hex)
 
-    def _judge(self, number: int) -> _WeightGroup:
+    def _group(self, number: int) -> _WeightGroup:
         """Return what an island shares with others; the first such group has the weights of the fit."""
-        return self._judges[number % len(self._judges)]
+        return self._groups[number % len(self._groups)]
 
     def advance(self) -> None:
         """Advance every island by a few rounds, and gather what they found."""
@@ -207,12 +207,12 @@ class Islands(Search):
         if state["solving"] is not None:
             state["solving"]["stage"] += number
             state["solving"]["step"] = self.n_islands
-        judge = self._judge(number)
-        if judge is not self._judges[0]:
-            judge.evaluation.enter(self.archive.population())
-            state["archive"] = judge.evaluation.archive.state_dict()
+        group = self._group(number)
+        if group is not self._groups[0]:
+            group.evaluation.enter(self.archive.population())
+            state["archive"] = group.evaluation.archive.state_dict()
             for name in ("queue", "generation"):
-                state[name] = _weight_group(getattr(self, name), judge).state_dict()
+                state[name] = _revalued(getattr(self, name), group).state_dict()
         return state
 
     def _in_processes(
@@ -229,8 +229,8 @@ class Islands(Search):
         def calls() -> Iterator[Any]:
             for i in numbers:
                 limits = n_rounds, int(shares[i]), max(self.budget.max_time - self.seconds, 0.0), meeting
-                judge = self._judge(i)
-                search = judge.key, judge.arguments if send_search else None
+                group = self._group(i)
+                search = group.key, group.arguments if send_search else None
                 yield delayed(_advanced)(*search, os.getpid(), self._states[i], *limits)
 
         workers = self._workers()
@@ -266,14 +266,14 @@ class Islands(Search):
                 n_new = after["budget"][name] - before["budget"][name]
                 setattr(self.budget, name, getattr(self.budget, name) + n_new)
         for i, best in enumerate(self._of_all(states, "archive")):
-            if self._judge(i) is self._judges[0]:
+            if self._group(i) is self._groups[0]:
                 entered = np.flatnonzero(best.nmse < self.archive.nmse)
                 self.archive.update(best.programs[entered], best.nmse[entered])
             else:
                 archive = ParetoArchive.from_state_dict(self.library, states[i]["archive"])
-                self._judges[0].evaluation.enter(archive.population())
+                self._groups[0].evaluation.enter(archive.population())
         self.restarts.n = sum(state["restarts"]["n"] - i for i, state in enumerate(states))
-        alike = states[:: len(self._judges)]  # islands with the weights of the fit, so with comparable errors
+        alike = states[:: len(self._groups)]  # islands with the weights of the fit, so with comparable errors
         for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
             setattr(self, name, _together(self._of_all(alike, name)).best(n))
         self.evolved = _together(self._of_all(alike, "evolved"))
@@ -296,14 +296,14 @@ class Islands(Search):
         generations = self._of_all(states, "generation")
         found = []
         for i, (state, own) in enumerate(zip(states, generations)):
-            judge = self._judge(i)
+            group = self._group(i)
             changed: State = {"history": []}
-            if judge is self._judges[0]:
+            if group is self._groups[0]:
                 changed["archive"] = shared
             if len(own.nmse):  # an island that has just restarted gets none
                 migrants = generations[i - 1].best(_N_MIGRANTS)
-                if judge is not self._judge(i - 1 if i else self.n_islands - 1):
-                    migrants = _weight_group(migrants, judge)
+                if group is not self._group(i - 1 if i else self.n_islands - 1):
+                    migrants = _revalued(migrants, group)
                 changed["generation"] = own.with_migrants(migrants).state_dict()
             found.append(state | changed)
         return found
@@ -315,7 +315,7 @@ class Islands(Search):
         """
         state = super().state_dict()
         if self._states:
-            alike = self._states[:: len(self._judges)]
+            alike = self._states[:: len(self._groups)]
             best = min(alike, key=lambda island: island["queue"]["nmse"].min(initial=np.inf))
             state["refinement"] = best["refinement"]
         return state | {"islands": {str(i): island for i, island in enumerate(self._states)}}
@@ -326,10 +326,10 @@ class Islands(Search):
         self._states = [saved["islands"][str(i)] for i in range(len(saved["islands"]))]
 
 
-def _weight_group(found: Scored, judge: _WeightGroup) -> Scored:
+def _revalued(found: Scored, group: _WeightGroup) -> Scored:
     """Return programs with constants and NMSE that are fitted with the weights of another island."""
     programs = found.programs[np.arange(len(found.nmse))]  # a copy
-    return Scored(programs, judge.evaluation(programs, len(programs)))
+    return Scored(programs, group.evaluation(programs, len(programs)))
 
 
 def _together(parts: list[Scored]) -> Scored:
