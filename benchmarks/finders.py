@@ -72,7 +72,11 @@ PARTS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "powers with a column in the exponent": ("quotients", "linear.quotients.with_powers", lambda *_: []),
     "functions in the place of columns": ("quotients", "linear.quotients.with_functions", lambda *_: []),
     "separation": ("fewer columns", "fewer_columns.finder.smallest_separation", lambda *_: None),
-    "products of smooth functions": ("fewer columns", "fewer_columns.separation._product", lambda *_: None),
+    "products of smooth functions": (
+        "fewer columns",
+        "fewer_columns.separation.fit_product",
+        lambda *_: None,
+    ),
     "sums": ("longer", "longer.finder.sums_of_terms", lambda programs, *_: programs[0][:0]),
     "extension": ("longer", "longer.finder.extended", lambda programs, *_: programs[:0]),
 }
@@ -113,7 +117,8 @@ class Fit:
             warnings.simplefilter("ignore")
             left_out = self.without.split(_TOGETHER)
             for name, place in WHOLE.items():
-                stack.enter_context(watch.around(name, place, name.removesuffix(_AT_END) in left_out))
+                is_left_out = name in left_out or name.removesuffix(_AT_END) in left_out
+                stack.enter_context(watch.around(name, place, is_left_out))
             for name, (_, place, nothing) in PARTS.items():
                 if name in left_out:
                     stack.enter_context(patch(_FINDERS + place, nothing))

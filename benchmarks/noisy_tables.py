@@ -32,9 +32,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from _noise import few_rows, outliers, rates, smoothers, told_forms, told_rules, weights
 
-from dgsr.benchmarking import read_records, run_set, to_markdown
+from dgsr.benchmarking import read_records, run_set
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.recording import Run, record_all
+from dgsr.cli.bench_tables import print_runs
 from dgsr.problems import load_set
 
 Records = Sequence[dict[str, Any]]
@@ -92,7 +93,7 @@ KINDS = {
     ),
     "srbench": Kind(
         of_srbench,
-        lambda records: print(to_markdown(records), end=""),
+        print_runs,
         {"laws": 20, "seed": 20261121, "max_time": 15.0, "methods": ["dgsr"]},
     ),
     "rates": Kind(

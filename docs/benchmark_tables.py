@@ -44,10 +44,10 @@ The figures are percent of the problems that are found, with Wilson's 95% interv
 one core; in the sets of the paper they are the mean of three runs. *s* is the mean seconds of a fit by
 `dgsr`, whose limit is on the page of the table. A drawn law or a law of textbooks is *found* if the error of
 the chosen formula on 1,000 further rows, the mean square over the variance, is below 1e-8, or with noise
-below a fiftieth of the variance of the noise. A law of the other sets is *found* if the formula is equal to it
-by SRBench's rule, which rounds constants to three decimals. *Form* requires the structure of the law, with any values of its
-constants. Pyoperon writes a coefficient with every variable, so that most of its formulas fail *form*:
-compare it by *found*, although the two tests of it that were named ask for *form*.
+below a fiftieth of the variance of the noise. A law of the other sets is *found* if the formula is equal to
+it by SRBench's rule, which rounds constants to three decimals. *Form* requires the structure of the law, with
+any values of its constants. Pyoperon writes a coefficient with every variable, so that most of its formulas
+fail *form*: compare it by *found*, although the two tests of it that were named ask for *form*.
 
 """
 _PAPER = """

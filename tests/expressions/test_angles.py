@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dgsr import DGSRRegressor, Expression, get_library
+from dgsr.expressions import Constraints
 from dgsr.expressions.formulas.description_length import description_length, structure_bits
 from dgsr.expressions.rewriting.angles import with_angles, with_roots
 from dgsr.expressions.trees.syntax import parse, to_text
@@ -66,7 +67,7 @@ def test_finishing_writes_the_root_unless_the_cosine_is_required():
     library = get_library("physics", 3)
     text = "x1/cos(asin(x2/x3))"
     assert str(finished_by_hand(text, X, library)) == "x1/sqrt(1 - x2**2/x3**2)"
-    kept = finished_by_hand(text, X, library, required=frozenset([library.index["cos"]]))
+    kept = finished_by_hand(text, X, library, constraints=Constraints(required=("cos",)))
     assert str(kept) == "x1/cos(asin(x2/x3))"
     assert str(finished_by_hand(text, X, library.without(["sqrt"]))) == "x1/cos(asin(x2/x3))"
 

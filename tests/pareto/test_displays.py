@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -13,8 +15,10 @@ from matplotlib import pyplot
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import PredictionErrorDisplay
 
-from dgsr import DGSRRegressor
+from dgsr import DGSRRegressor, Expression, get_library
+from dgsr.pareto import Candidate
 from dgsr.pareto.display import log_losses
+from dgsr.reporting.charts import front_chart
 from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay
 
 pytestmark = pytest.mark.search
@@ -45,11 +49,25 @@ def constant():
         return DGSRRegressor().fit([[1.0], [2.0]], [3.0, 3.0])
 
 
-def test_the_line_goes_through_lengths_and_losses_and_the_chosen_one_is_marked(fitted):
+@pytest.mark.parametrize(("left_out", "error"), [(np.nan, 0.2), (np.inf, 0.2), (0.1, 0.2), (0.5, 0.5)])
+def test_the_error_of_a_candidate_is_that_on_rows_left_out_where_it_is_known(left_out, error):
+    law = Expression.from_text("x1", get_library("koza", 1))
+    assert Candidate(1, 0.2, law, SimpleNamespace(leave_one_out=left_out)).error == error
+
+
+@pytest.mark.filterwarnings("ignore:So few rows")
+def test_a_front_of_two_rows_which_leave_no_errors_is_drawn():
+    front = DGSRRegressor(generator=None, max_evaluations=500).fit([[1.0], [2.0]], [3.0, 5.0]).pareto_front_
+    assert np.isfinite(front.plot().line_.get_ydata()).all()
+    assert "inf" not in re.sub("<title>.*?</title>", "", front_chart(front, 0))
+
+
+def test_the_line_goes_through_lengths_and_errors_and_the_chosen_one_is_marked(fitted):
     display = ParetoFrontDisplay.from_estimator(fitted)
     front = fitted.pareto_front_
     np.testing.assert_array_equal(display.line_.get_xdata(), [c.description_length for c in front])
-    np.testing.assert_allclose(display.line_.get_ydata(), [c.error for c in front])
+    errors = np.fmax([c.loss for c in front], [c.leave_one_out for c in front])
+    np.testing.assert_allclose(display.line_.get_ydata(), errors)
     chosen = front[front.index_of(fitted.expression_)]
     assert chosen.expression == fitted.expression_
     assert display.chosen_.get_xdata() == [chosen.description_length]

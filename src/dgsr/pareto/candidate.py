@@ -65,8 +65,9 @@ class Candidate(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The larger of loss and leave-one-out error; the loss where the other is unknown."""
-        return float(np.fmax(self.loss, self.leave_one_out))
+        """The larger of loss and leave-one-out error; the loss where the other is unknown or infinite."""
+        left_out = self.leave_one_out
+        return max(self.loss, left_out) if np.isfinite(left_out) else self.loss
 
     @property
     def standard_errors(self) -> np.ndarray:

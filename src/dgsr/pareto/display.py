@@ -41,7 +41,7 @@ class LogLosses(NamedTuple):
 
 
 def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
-    """Return finite losses (n,) for a logarithmic axis; 0 becomes a tenth of the smallest other loss."""
+    """Return finite losses (n,) for a logarithmic axis; 0 becomes a tenth of the smallest other one."""
     losses = np.asarray(losses, dtype=np.float64)
     zero = losses == 0
     smallest = float(losses[~zero].min(initial=np.inf))

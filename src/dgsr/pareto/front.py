@@ -1,4 +1,4 @@
-"""The Pareto front of description length and loss, whose candidates are formulas."""
+"""The Pareto front of description length and error on rows left out, whose candidates are formulas."""
 
 from __future__ import annotations
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import numpy as np
 import torch
 
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import rewards_of
-from dgsr.finders.interrupts import Interrupts
 from dgsr.generator import objectives
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
@@ -100,11 +103,9 @@ class Trainer:
                     loss += self._policy_gradient(batch, new_state(self.seed + 1, number))
             loss = distributed.add_up(loss, generator.parameters()) / config.n_groups
             torch.nn.utils.clip_grad_norm_(generator.parameters(), config.gradient_clip)
-            with Interrupts() as interrupts:  # an incomplete step could not be repeated
+            with _ctrl_c_waits():  # an incomplete step could not be repeated
                 self.optimizer.step()  # line 12
                 self.step += 1
-            if interrupts.n:
-                raise KeyboardInterrupt
         except BaseException:  # Ctrl-C included
             self._batches = None
             if self.step == step:  # the step will be repeated
@@ -191,3 +192,20 @@ class Trainer:
             for own, X, y in zip(of_datasets, drawn.X, drawn.y, strict=True)
         ]
         return rewards_of(np.stack(nmse))
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Delay Ctrl-C until the end of the block; it interrupts only the main thread."""
+    is_foreign = signal.getsignal(signal.SIGINT) is None  # whether the handler was not installed by Python
+    if is_foreign or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda *received: waiting.append(received))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting and callable(before):
+            before(*waiting[0])

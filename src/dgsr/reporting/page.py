@@ -342,9 +342,9 @@ def _front_hint(n_candidates: int, n_left_off: int) -> str:
 
 
 def _front_note(candidates: list[Judged]) -> str:
-    note = "NMSE is of the fit, R² of the rows of this report."
-    if any(shown.candidate.loss == 0 for shown in candidates):
-        note += " A loss of exactly 0, which a logarithmic axis has no place for, is drawn at the tick 0."
+    note = "In the table NMSE is of the fit, and R² of the rows of this report."
+    if any(shown.candidate.error == 0 for shown in candidates):
+        note += " An error of exactly 0, which a logarithmic axis has no place for, is drawn at the tick 0."
     return note
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from faults import Faults
 
 from dgsr import DGSRRegressor
+from dgsr.estimator import one_target, regressor, several_targets
 from dgsr.fitting import checkpoint, plan, run
 from dgsr.search import Islands
 
@@ -55,7 +56,8 @@ def watched(name: str, function):
 
 def watch() -> None:
     """Tell the phases of all fits from now on."""
-    DGSRRegressor._fit_one = watched("before and after the search", DGSRRegressor._fit_one)
+    fit_one = watched("before and after the search", one_target.fit_one)
+    regressor.fit_one = several_targets.fit_one = fit_one
     plan.compile_kernels = watched("compiling", plan.compile_kernels)
     run.run_search = watched("search", run.run_search)
     run.FitDriver._finish = watched("finishing", run.FitDriver._finish)

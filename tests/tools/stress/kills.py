@@ -39,8 +39,13 @@ SETTINGS = (
     {"max_evaluations": 120_000},
     {"max_evaluations": 120_000, "generator": None, "loss": "huber"},
     {"max_evaluations": 30_000, "library": "koza", "max_length": 12},
-    {"max_evaluations": 400_000, "batch_size": 200, "n_jobs": 2},  # the islands meet seven times
-    {"max_evaluations": 120_000, "selection": "holdout", "required": ["x1"], "initial_formulas": ["a*x1/x3"]},
+    {"max_evaluations": 400_000, "config": {"batch_size": 200}, "n_jobs": 2},  # the islands meet seven times
+    {
+        "max_evaluations": 120_000,
+        "selection": "holdout",
+        "constraints": {"required": ["x1"]},
+        "initial_formulas": ["a*x1/x3"],
+    },
 )
 
 

@@ -137,7 +137,7 @@ def _of_report(model: DGSRRegressor, target: str, X: np.ndarray, y: np.ndarray, 
 def _of_terminal(model: DGSRRegressor, given: Names) -> str | None:
     text = io.StringIO()
     with redirect_stdout(text):
-        print_result(model, result_of(model, given.target))
+        print_result(model, result_of(model, given.target), all_rows=True)
     with shown(search_line, Console(file=text)) as show:
         show(SearchProgress(100, 1.0, 0.1, model.expression_.with_feature_names(given.columns)))
     orders = {c for c in text.getvalue() if not c.isprintable() and c != "\n"}
