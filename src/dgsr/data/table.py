@@ -14,6 +14,11 @@ class Table(NamedTuple):
     y: np.ndarray  # (n_samples,), or with several targets (n_samples, n_outputs), float64
     weights: np.ndarray | None = None  # (n_samples,), not negative; of an integer type if they are counts
 
+    @property
+    def weighted(self) -> Table:
+        """The rows with a positive weight; the table itself, and no copy, where rows have no weights."""
+        return self if self.weights is None else self.at(self.used)
+
     def at(self, rows: np.ndarray) -> Table:
         """Return the table of some rows, given by their numbers."""
         return Table(self.X[rows], self.y[rows], None if self.weights is None else self.weights[rows])

@@ -53,9 +53,10 @@ def fit_one(estimator: FittedRegressor, table: Table, last: Last, started: float
         grouping = Grouping(column, estimator.groups_)
     estimator.library_, constraints = demanded(settings, library, names, column)
     check_can_scale(estimator.library_)
-    shown = table.used[sampled_rows(len(table.used))]
+    used = table.used
+    shown = used[sampled_rows(len(used))]
     estimator._rows = *table.at(shown), shown
-    targets = table.y[table.used]
+    targets = table.y[used]
     if targets.min() == targets.max():
         _take_number(estimator, float(targets[0]), settings)
         return

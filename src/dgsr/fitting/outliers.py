@@ -151,7 +151,7 @@ def outlying_rows(formula: Expression, table: Table) -> np.ndarray:
 
     Rows with the weight 0 were not in the fit.
     """
-    X, y, weights = table.at(table.used)
+    X, y, weights = table.weighted
     weights = np.ones(len(y), dtype=np.int64) if weights is None else weights
     counts = weights.astype(np.float64) if are_counts(weights) else None
     data = DataSet.from_arrays(X, y, weights, counts)

@@ -66,7 +66,7 @@ def planned(
     if (known := begin.coordinates) is not None:
         needs_origins, needs_scales = known.origins.any(), (known.scales != 1.0).any()
         cannot_be_written = (needs_origins and not with_origins) or (needs_scales and not with_scales)
-        if cannot_be_written or not known.suit(table.X[table.used]):
+        if cannot_be_written or not known.suit(table.weighted.X):
             raise ValueError(OTHER_DATA)
     prepared = prepare(
         table,

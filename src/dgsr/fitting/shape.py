@@ -30,7 +30,7 @@ def shape_of(settings: Mapping[str, Any], names: Sequence[str], table: Table) ->
     bounds = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
     if bounds[0] > bounds[1]:
         raise ValueError(f"{lower=} is above {upper=}; exchange them, or leave one out.")
-    X, y, _ = table.at(table.used)
+    X, y, _ = table.weighted
     monotone = tuple(_monotone(settings["monotone"] or {}, names))
     known = tuple(_known(settings["at"] or (), names))
     for one in known:
