@@ -35,6 +35,7 @@ from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import free_programs, score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 
+# The constraints of a formula that may have any form.
 _ANY = Constraints()
 
 
