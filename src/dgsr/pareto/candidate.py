@@ -65,7 +65,7 @@ class Candidate(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The larger NMSE of loss and leave-one-out error; the loss where the other is unknown or infinite."""
+        """The larger NMSE of loss and leave-one-out error; the loss where that is unknown or infinite."""
         left_out = self.leave_one_out
         return max(self.loss, left_out) if np.isfinite(left_out) else self.loss
 
