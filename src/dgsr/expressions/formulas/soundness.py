@@ -8,6 +8,7 @@ import numpy as np
 
 from dgsr.expressions.formulas.coordinates import origins_of
 from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.shape import evenly
 from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.simple_numbers import QUARTER_TURN
@@ -31,7 +32,7 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     a column's range from a row. One more is that the formula is undefined halfway between two rows that are
     neighbours in a column. `columns` has the shape (n_features, n_rows).
     """
-    tree, some = expression.tree, columns[:, _some_rows(columns)]
+    tree, some = expression.tree, evenly(columns, _MOST_ROWS)
     used = sorted(variables_of(tree))
     if not used:
         return []
@@ -56,18 +57,12 @@ def _values_at(
     return lambda part: np.asarray(evaluate(part, variables, functions=functions), dtype=np.float64)
 
 
-def _some_rows(columns: np.ndarray) -> np.ndarray:
-    """Return the indices of the rows on which a formula is examined, evenly spaced."""
-    n_rows = columns.shape[1]
-    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
-
-
 def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
     """Return how many sines and cosines span less than half a period over the rows (n_features, n_rows).
 
     The rows do not show that such a curve is a wave; other functions describe it as well.
     """
-    at_rows = _values_at(expression, expression.feature_names, columns[:, _some_rows(columns)])
+    at_rows = _values_at(expression, expression.feature_names, evenly(columns, _MOST_ROWS))
     with np.errstate(all="ignore"):
         angles = [node[1] for node in nodes(expression.tree) if node[0] in ("sin", "cos")]
         return sum(bool(np.ptp(at_rows(angle)) < np.pi) for angle in angles)

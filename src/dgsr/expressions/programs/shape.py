@@ -168,7 +168,7 @@ class ShapeConstraints:
         parts = [spread] if np.isfinite([self.lower, self.upper]).any() else []
         n_values = sum(part.shape[1] for part in parts)
         for column, _ in self.monotone:
-            lines = np.repeat(_evenly(spread, n_lines), n_steps, axis=1)
+            lines = np.repeat(evenly(spread, n_lines), n_steps, axis=1)
             along = (1.0 - shares) * self.low[column] + shares * self.high[column]
             lines[column] = np.tile(along, n_lines)
             parts.append(lines)
@@ -179,16 +179,16 @@ class ShapeConstraints:
         """Return n points of the box, some corners and some rows, (n_features, n_points)."""
         order = np.argsort(np.random.default_rng(0).random((len(self.low), n)), axis=1)
         shares = (order + 0.5) / n  # a Latin hypercube
-        corners = _evenly(np.unique(np.round(shares), axis=1), _MOST_CORNERS)
+        corners = evenly(np.unique(np.round(shares), axis=1), _MOST_CORNERS)
         share = np.hstack([shares, corners])
         # A mean of the ends, so that 1 gives the upper one exactly.
         points = (1.0 - share) * self.low[:, None] + share * self.high[:, None]
-        return np.hstack([points, _evenly(self.rows, _MOST_ROWS)])
+        return np.hstack([points, evenly(self.rows, _MOST_ROWS)])
 
     def _at(self, known: Known, n: int, spread: np.ndarray | None = None) -> np.ndarray:
         """Return points with known values of some columns, (n_features, n_points)."""
         spread = self._spread_out(_N_POINTS) if spread is None else spread
-        points = _evenly(spread, self._n_at(known, n)).copy()
+        points = evenly(spread, self._n_at(known, n)).copy()
         for column, value in known.columns:
             points[column] = value
         return points
@@ -197,6 +197,6 @@ class ShapeConstraints:
         return 1 if len(known.columns) == len(self.low) else n
 
 
-def _evenly(points: np.ndarray, n: int) -> np.ndarray:
+def evenly(points: np.ndarray, n: int) -> np.ndarray:
     """Return at most n of some points, evenly spaced; n of them where there are as many."""
     return points[:, np.linspace(0, points.shape[1] - 1, min(n, points.shape[1])).astype(np.int64)]
