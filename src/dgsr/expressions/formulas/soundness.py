@@ -18,8 +18,6 @@ from dgsr.expressions.trees.trees import Tree, is_number, leaves, nodes, variabl
 _MOST_ROWS = 1_000
 # Distance from a row, as a share of a column's range, up to which a pole counts.
 _BESIDE = 0.05
-# Most values of columns that are moved by this distance; rows are thinned out beyond it.
-_MOST_NEAR = 20_000
 # Functions whose arguments have no unit.
 _OF_PURE_NUMBERS = frozenset(("exp", "log", "sin", "cos", "tanh", "arcsin", "arccos"))
 
@@ -111,7 +109,7 @@ def _near(columns: np.ndarray) -> np.ndarray:
     0.
     """
     found = [columns]
-    some = columns[:, :: max(2 * columns.size // _MOST_NEAR, 1)]
+    some = columns[:, :: max(columns.size // (10 * _MOST_ROWS), 1)]  # fewer rows where columns are many
     for i, column in enumerate(columns):
         low, high = column.min(), column.max()
         step = _BESIDE * (high - low)
