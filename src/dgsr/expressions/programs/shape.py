@@ -29,12 +29,6 @@ TOLERANCE = 1e-6
 TOLERANCE_AT_POINTS = 1e-3
 # Points of the box on which the programs of a search are tested, besides corners and rows.
 _N_POINTS = 64
-# Most corners among the points.
-_MOST_CORNERS = 16
-# Most rows among the points.
-_MOST_ROWS = 32
-# Points by which a formula is fitted to what is known at values of some columns, for all values of others.
-_N_ANCHORS = 8
 
 
 class Known(NamedTuple):
@@ -94,9 +88,8 @@ class ShapeConstraints:
     @property
     def anchors(self) -> tuple[np.ndarray, np.ndarray]:
         """Points that a formula is fitted to: columns (n_features, n_anchors) and values (n_anchors,)."""
-        columns = [self._at(one, _N_ANCHORS) for one in self.known]
-        values = [np.full(part.shape[1], one.value) for one, part in zip(self.known, columns)]
-        return np.hstack([self.rows[:, :0], *columns]), np.concatenate([np.zeros(0), *values])
+        values = np.array([one.value for one in self.known for _ in range(self._n_at(one, self.few.n_lines))])
+        return self.few.columns[:, self.few.columns.shape[1] - len(values) :], values
 
     @cached_property
     def few(self) -> _Points:
@@ -160,8 +153,7 @@ class ShapeConstraints:
 
     def _points(self, n: int) -> _Points:
         """Return points of the box, of which about n are for each rule."""
-        n_features = len(self.low)
-        n_lines = 1 if n_features == 1 else int(math.sqrt(n))
+        n_lines = 1 if len(self.low) == 1 else int(math.sqrt(n))
         n_steps = 2 * n // n_lines
         spread = self._spread_out(n)
         shares = np.linspace(0.0, 1.0, n_steps)
@@ -172,26 +164,22 @@ class ShapeConstraints:
             along = (1.0 - shares) * self.low[column] + shares * self.high[column]
             lines[column] = np.tile(along, n_lines)
             parts.append(lines)
-        parts += [self._at(one, n_lines, spread) for one in self.known]
+        for one in self.known:
+            points = evenly(spread, self._n_at(one, n_lines))
+            for column, value in one.columns:
+                points[column] = value
+            parts.append(points)
         return _Points(np.ascontiguousarray(np.hstack(parts)), n_values, n_lines, n_steps)
 
     def _spread_out(self, n: int) -> np.ndarray:
-        """Return n points of the box, some corners and some rows, (n_features, n_points)."""
+        """Return n points of the box, at most 16 corners and 32 rows, (n_features, n_points)."""
         order = np.argsort(np.random.default_rng(0).random((len(self.low), n)), axis=1)
         shares = (order + 0.5) / n  # a Latin hypercube
-        corners = evenly(np.unique(np.round(shares), axis=1), _MOST_CORNERS)
+        corners = evenly(np.unique(np.round(shares), axis=1), _N_POINTS // 4)
         share = np.hstack([shares, corners])
         # A mean of the ends, so that 1 gives the upper one exactly.
         points = (1.0 - share) * self.low[:, None] + share * self.high[:, None]
-        return np.hstack([points, evenly(self.rows, _MOST_ROWS)])
-
-    def _at(self, known: Known, n: int, spread: np.ndarray | None = None) -> np.ndarray:
-        """Return points with known values of some columns, (n_features, n_points)."""
-        spread = self._spread_out(_N_POINTS) if spread is None else spread
-        points = evenly(spread, self._n_at(known, n)).copy()
-        for column, value in known.columns:
-            points[column] = value
-        return points
+        return np.hstack([points, evenly(self.rows, _N_POINTS // 2)])
 
     def _n_at(self, known: Known, n: int) -> int:
         return 1 if len(known.columns) == len(self.low) else n
