@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.shape import TOLERANCE, TOLERANCE_AT_POINTS, ShapeConstraints
 from dgsr.expressions.trees.intervals import Interval, bounds_of_slopes, bounds_of_values, holds_on
-from dgsr.expressions.trees.trees import variables_of
+from dgsr.expressions.trees.trees import Tree, variables_of
 
 
 def keeps_shape(expression: Expression, shape: ShapeConstraints) -> bool:
@@ -39,53 +40,36 @@ def _verdicts(expression: Expression, shape: ShapeConstraints) -> Iterator[bool 
     names = expression.feature_names
     margin = TOLERANCE * shape.spread
     if np.isfinite([shape.lower, shape.upper]).any():
-        yield _stays(expression, shape.low, shape.high, shape.lower - margin, shape.upper + margin)
+        limits = shape.lower - margin, shape.upper + margin
+        yield _stay(bounds_of_values, expression, shape.low, shape.high, *limits)
     for column, sign in shape.monotone:
         span = shape.high[column] - shape.low[column]
         if span > 0.0 and names[column] in variables_of(expression.tree):
-            yield _rises(expression, shape, column, sign, margin / span)
+            slopes = partial(bounds_of_slopes, column=names[column])
+            limits = (-margin / span, np.inf) if sign > 0 else (-np.inf, margin / span)
+            yield _stay(slopes, expression, shape.low, shape.high, *limits)
     margin = TOLERANCE_AT_POINTS * shape.spread
     for one in shape.known:
         low, high = shape.low.copy(), shape.high.copy()
         for column, value in one.columns:
             low[column] = high[column] = value
-        yield _stays(expression, low, high, one.value - margin, one.value + margin)
+        yield _stay(bounds_of_values, expression, low, high, one.value - margin, one.value + margin)
 
 
-def _stays(
-    expression: Expression, low: np.ndarray, high: np.ndarray, least: float, most: float
+def _stay(
+    bounds: Callable[[Tree, Mapping[str, Interval]], Interval],
+    expression: Expression,
+    low: np.ndarray,
+    high: np.ndarray,
+    least: float,
+    most: float,
 ) -> bool | None:
-    """Return whether the values stay between two numbers on a box."""
-    tree, used, names = expression.tree, *_used(expression)
+    """Return whether values or slopes, whichever `bounds` bounds, stay between two numbers on a box."""
+    tree, names, variables = expression.tree, expression.feature_names, variables_of(expression.tree)
+    used = [i for i, name in enumerate(names) if name in variables]
 
     def test(box: Interval) -> tuple[np.ndarray, np.ndarray]:
-        values = bounds_of_values(tree, _named(names, box))
-        holds = (values.low >= least) & (values.high <= most)
-        return holds, (values.high < least) | (values.low > most)
+        own = bounds(tree, {names[i]: Interval(first, last) for i, first, last in zip(used, *box)})
+        return (own.low >= least) & (own.high <= most), (own.high < least) | (own.low > most)
 
     return holds_on(test, low[used], high[used])
-
-
-def _rises(
-    expression: Expression, shape: ShapeConstraints, column: int, sign: int, margin: float
-) -> bool | None:
-    """Return whether no slope along a column is below -margin, or with a sign of -1 none above margin."""
-    tree, used, names = expression.tree, *_used(expression)
-
-    def test(box: Interval) -> tuple[np.ndarray, np.ndarray]:
-        slopes = bounds_of_slopes(tree, _named(names, box), expression.feature_names[column])
-        least, most = (slopes.low, slopes.high) if sign > 0 else (-slopes.high, -slopes.low)
-        return least >= -margin, most < -margin
-
-    return holds_on(test, shape.low[used], shape.high[used])
-
-
-def _used(expression: Expression) -> tuple[list[int], list[str]]:
-    """Return the indices and the names of the columns that a formula has."""
-    names = variables_of(expression.tree)
-    used = [i for i, name in enumerate(expression.feature_names) if name in names]
-    return used, [expression.feature_names[i] for i in used]
-
-
-def _named(names: list[str], box: Interval) -> dict[str, Interval]:
-    return {name: Interval(low, high) for name, low, high in zip(names, *box)}
