@@ -11,22 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.programs.library import Opcode
+from dgsr.expressions.programs.translation import tree_of_tokens
 from dgsr.expressions.programs.units import Unit, Units
-from dgsr.expressions.trees.trees import LARGEST_EXPONENT
+from dgsr.expressions.trees.trees import LARGEST_EXPONENT, Tree
 
-#: Text for the unit of a constant that is not determined.
-UNDETERMINED = "?"
-
-# Factors by which operators of one argument multiply the exponents of a unit.
-_POWERS = {
-    Opcode.SQRT: 0.5, Opcode.SQUARE: 2.0, Opcode.CUBE: 3.0, Opcode.INV: -1.0, Opcode.NEG: 1.0, Opcode.ABS: 1.0
-}  # fmt: skip
+# Factors by which functions multiply the exponents of a unit.
+_POWERS = {"sqrt": 0.5, "square": 2.0, "cube": 3.0, "neg": 1.0, "abs": 1.0}
 # Largest difference of exponents, or of a factor from 1, that counts as rounding.
 _ROUNDING = 1e-6
 # Largest denominator of an exponent that is written as a fraction.
@@ -35,15 +29,6 @@ _LARGEST_DENOMINATOR = 12
 # The exponents of a unit, the logarithm of its factor, and its powers of the units that are written; None
 # where the unit is not determined.
 _Vector = np.ndarray | None
-
-
-class _Node(NamedTuple):
-    """A subprogram and its unit."""
-
-    opcode: Opcode
-    children: tuple[_Node, ...]
-    unit: _Vector
-    constant: int  # index of the constant, or -1 for other nodes
 
 
 def units_of_constants(expression: Expression, units: Units) -> tuple[str, ...]:
@@ -56,73 +41,68 @@ def units_of_constants(expression: Expression, units: Units) -> tuple[str, ...]:
     if units.unitless_constants:
         return ()
     derivation = _Derivation(expression, units)
-    derivation.hand_down(derivation.tree, _vector(units.target))
+    numbered = [("const", i) for i in range(len(derivation.constants))]
+    tree = tree_of_tokens(expression.library, expression.tokens, numbered)
+    derivation.hand_down(tree, _vector(units.target))
     return tuple(
-        UNDETERMINED if unit is None else _text(value, unit, units)
-        for value, unit in zip(expression.constants.tolist(), derivation.found, strict=True)
+        "?" if unit is None else _text(value, unit, units)
+        for value, unit in zip(derivation.constants, derivation.found)
     )
 
 
 class _Derivation:
-    """The units of the subprograms of a formula."""
+    """The units of the parts of a formula, in whose tree constants are nodes with their index."""
 
     def __init__(self, expression: Expression, units: Units) -> None:
         self.none = np.zeros(len(units.base) + 1 + len(units.written))
+        self.columns = dict(zip(expression.library.variable_names, map(_vector, units.columns)))
         self.constants = expression.constants.tolist()
         self.found: list[_Vector] = [None] * len(self.constants)
-        library, n_before = expression.library, len(self.constants)
-        stack: list[_Node] = []
-        for token in reversed(expression.tokens.tolist()):
-            opcode, constant = library.tokens[token].opcode, -1
-            children = tuple(stack.pop() for _ in range(library.tokens[token].arity))
-            unit: _Vector = None
-            if opcode == Opcode.VARIABLE:
-                unit = _vector(units.columns[token - library.first_variable])
-            elif opcode == Opcode.CONSTANT:
-                constant = n_before = n_before - 1
-            else:
-                unit = self._above(opcode, children)
-            stack.append(_Node(opcode, children, unit, constant))
-        self.tree = stack[0]
 
-    def _exponent(self, children: Sequence[_Node]) -> float | None:
-        """Return the exponent of a power, or None if it is not a constant."""
-        return None if children[1].constant < 0 else self.constants[children[1].constant]
+    def _exponent(self, tree: Tree) -> float | None:
+        """Return the exponent of a power; None for other nodes and for an exponent that is not a constant."""
+        match tree:
+            case ("pow", _, ("const", i)):
+                return self.constants[i]
+        return _POWERS.get(tree[0])
 
-    def _above(self, opcode: Opcode, children: Sequence[_Node]) -> _Vector:
-        """Return the unit of an operator's value from the units of its operands."""
-        first, second = children[0].unit, children[-1].unit
-        if opcode in (Opcode.ADD, Opcode.SUB):
-            return second if first is None else first
-        if opcode in (Opcode.MUL, Opcode.DIV):
-            return _sum(first, second, 1.0 if opcode == Opcode.MUL else -1.0)
-        if opcode in _POWERS:
-            return None if first is None else _POWERS[opcode] * first
-        if opcode == Opcode.POW and (exponent := self._exponent(children)) is not None:
-            return None if first is None else exponent * first
-        return self.none
+    def _unit(self, tree: Tree) -> _Vector:
+        """Return the unit of a part as far as columns determine it."""
+        match tree:
+            case str():
+                return self.columns[tree]
+            case ("const", _):
+                return None
+            case ("add" | "sub", first, second):
+                unit = self._unit(first)
+                return self._unit(second) if unit is None else unit
+            case ("mul" | "div" as name, first, second):
+                return _sum(self._unit(first), self._unit(second), 1.0 if name == "mul" else -1.0)
+            case (_, base, *_) if (exponent := self._exponent(tree)) is not None:
+                unit = self._unit(base)
+                return None if unit is None else exponent * unit
+        return self.none  # also of the number 1 in 1/x
 
-    def hand_down(self, node: _Node, asked: _Vector) -> None:
-        """Store the units of the constants below a node whose value must have the unit `asked`."""
-        if node.constant >= 0:
-            self.found[node.constant] = asked
-        unit, children = asked if node.unit is None else node.unit, node.children
-        for child, of_child in zip(children, self._below(node.opcode, children, unit)):
-            self.hand_down(child, of_child)
-
-    def _below(self, opcode: Opcode, children: Sequence[_Node], unit: _Vector) -> list[_Vector]:
-        """Return the units that the operands must have for the operator's value to have a unit."""
-        if opcode in (Opcode.ADD, Opcode.SUB):
-            return [unit, unit]
-        if opcode == Opcode.MUL:
-            return [_sum(unit, children[1].unit, -1.0), _sum(unit, children[0].unit, -1.0)]
-        if opcode == Opcode.DIV:
-            return [_sum(unit, children[1].unit, 1.0), _sum(children[0].unit, unit, -1.0)]
-        if opcode in _POWERS:
-            return [None if unit is None else unit / _POWERS[opcode]]
-        if opcode == Opcode.POW and (exponent := self._exponent(children)) is not None:
-            return [None if unit is None or exponent == 0.0 else unit / exponent, self.none]
-        return [self.none] * len(children)
+    def hand_down(self, tree: Tree, asked: _Vector) -> None:
+        """Store the units of the constants in a part whose value must have the unit `asked`."""
+        if not isinstance(tree, tuple):
+            return
+        own = self._unit(tree)
+        unit, exponent = asked if own is None else own, self._exponent(tree)
+        of_operands: list[_Vector] = [self.none, self.none]
+        match tree:
+            case ("const", i):
+                self.found[i], of_operands = asked, []
+            case ("add" | "sub", _, _):
+                of_operands = [unit, unit]
+            case ("mul", first, second):
+                of_operands = [_sum(unit, self._unit(second), -1.0), _sum(unit, self._unit(first), -1.0)]
+            case ("div", first, second):
+                of_operands = [_sum(unit, self._unit(second), 1.0), _sum(self._unit(first), unit, -1.0)]
+            case _ if exponent is not None:
+                of_operands[0] = None if unit is None or exponent == 0.0 else unit / exponent
+        for operand, of_one in zip(tree[1:], of_operands):
+            self.hand_down(operand, of_one)
 
 
 def _vector(unit: Unit | None) -> _Vector:
