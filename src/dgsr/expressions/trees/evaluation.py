@@ -18,7 +18,7 @@ Functions = Mapping[str, UserOperator]
 #: Positions of the operands that an operator may hide, because its value is finite where they are infinite.
 HIDDEN_OPERANDS = {"div": (1,), "pow": (0, 1), "exp": (0,), "tanh": (0,)}
 
-#: Operators that Python applies in the same way to sympy expressions, mpmath numbers and tensors.
+#: Operators that Python applies in the same way to arrays, sympy expressions, mpmath numbers and tensors.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -30,16 +30,10 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
     "cube": lambda a: a * a * a,
 }
 _ON_ARRAYS: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.true_divide,
-    # np.float_power would round squares differently from x * x.
-    "pow": np.power,
-    "neg": np.negative,
+    **ARITHMETIC,
+    "div": np.true_divide,  # Python's own raises an error for floats
+    "pow": np.power,  # np.float_power would round squares differently from x * x
     "cot": lambda a: 1.0 / np.tan(a),
-    "square": np.square,
-    "cube": lambda a: a * a * a,
     **{name: getattr(np, name) for name in COMMON_FUNCTIONS},
 }
 #: Largest absolute decimal exponent of a number; an evaluation in mpmath ends there, since exp(exp(x)) would
