@@ -18,8 +18,6 @@ from dgsr.expressions.rewriting.angles import with_angles
 from dgsr.expressions.trees.simple_numbers import cost
 from dgsr.kernels.pair_counts import pair_sums
 
-# Bits of one decimal digit.
-_BITS_OF_DIGIT = float(np.log2(10.0))
 # Bits to say that a formula has a common form, which one in four has (2), and whether it has an offset (1).
 _BITS_OF_NAMING = 3.0
 # Bits for the order of magnitude of each number of such a formula, besides its digits. With 1 bit NIST's
@@ -84,7 +82,7 @@ def _bits(expression: Expression) -> float:
 
 
 def _bits_of_digits(numbers: Iterable[float]) -> float:
-    return _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in numbers)
+    return float(np.log2(10.0)) * sum(max(cost(value), 0.0) for value in numbers)
 
 
 def _in_angles(expression: Expression) -> Expression | None:
