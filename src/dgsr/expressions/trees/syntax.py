@@ -79,7 +79,7 @@ def parse(
     >>> parse("x1**2 - sin(x2)")
     ('sub', ('pow', 'x1', 2), ('sin', 'x2'))
     """
-    return _Parser(_checked(text), variables, functions or {}).parse()
+    return _Parser(text, variables, functions or {}).parse()
 
 
 def parse_form(
@@ -115,16 +115,8 @@ def parse_form(
     >>> parse_form("k*f(x1) - f(x2)", ["x1", "x2"])
     (('sub', ('mul', 'k', ('f', 'x1')), ('f', 'x2')), {'f': 1}, ['k'])
     """
-    parser = _FormParser(_checked(text), columns, functions or {})
+    parser = _FormParser(text, columns, functions or {})
     return parser.parse(), parser.unknown, [*parser.constants]
-
-
-def _checked(text: str) -> str:
-    if not isinstance(text, str):
-        raise ValueError(f"A formula must be a str, not {type(text).__name__}.")
-    if len(text) > MAX_TEXT:
-        raise ValueError(f"The formula has {len(text)} characters; shorten it to at most {MAX_TEXT}.")
-    return text
 
 
 class _Parser:
@@ -133,6 +125,10 @@ class _Parser:
     def __init__(
         self, text: str, variables: Sequence[str] | None, functions: Mapping[str, UserOperator]
     ) -> None:
+        if not isinstance(text, str):
+            raise ValueError(f"A formula must be a str, not {type(text).__name__}.")
+        if len(text) > MAX_TEXT:
+            raise ValueError(f"The formula has {len(text)} characters; shorten it to at most {MAX_TEXT}.")
         self.text = text
         self.arities = dict.fromkeys(FUNCTIONS, 1) | {name: f.arity for name, f in functions.items()}
         self.variables = None if variables is None else frozenset(variables)
