@@ -117,11 +117,6 @@ class Form:
         return self.n_outside + len(self.functions)
 
     @cached_property
-    def n_uses(self) -> np.ndarray:
-        """How often each function is applied, shape (n_functions,), int64."""
-        return np.bincount(self.code.functions, minlength=len(self.functions))
-
-    @cached_property
     def columns(self) -> frozenset[int]:
         """Indices of the columns that the form has."""
         tokens = self.code.values[self.code.kinds == TOKEN] - self.tokens.first_variable
@@ -140,7 +135,7 @@ class Form:
 
         Each use of an argument counts as one token.
         """
-        n_uses = int(self.n_uses[f])
+        n_uses = self.code.functions.tolist().count(f)
         return (max_length - self.code.n_instructions) // n_uses + 1
 
     def filled(self, forests: Programs, width: int, n_constants: int, around: np.ndarray) -> Filled:
