@@ -15,7 +15,7 @@ import numpy as np
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import write_program
 from dgsr.expressions.trees.syntax import parse_form
-from dgsr.expressions.trees.trees import Tree, rename
+from dgsr.expressions.trees.trees import Tree, rename, rewritten
 from dgsr.kernels.forms import CALL, NAMED, NUMBER, TOKEN, FormCode, Tokens, fill
 from dgsr.kernels.growth import subtree_end
 from dgsr.kernels.programs import Programs
@@ -69,7 +69,7 @@ class Form:
     """
 
     def __init__(self, text: str, library: Library, columns: Sequence[str] | None = None) -> None:
-        names = [*library.variable_names] if columns is None else [*columns]
+        names = library.variable_names if columns is None else columns
         if not library.has_constants:
             raise ValueError(
                 f"a form needs fitted constants, which library={library.name!r} lacks; choose another."
@@ -184,14 +184,13 @@ class _CodeWriter:
     """
 
     def __init__(self, form: Form, columns: Sequence[str]) -> None:
-        self.form, self.library = form, form.library
-        self.columns = {name: f"x{i + 1}" for i, name in enumerate(columns)}
+        self.form, self.library, self.columns = form, form.library, columns
         self.calls: list[Tree] = []
         self.numbers: list[float] = []
         self.arguments: list[list[list[int]]] = []
 
     def code(self, tree: Tree) -> FormCode:
-        own = self._instructions(self._without_calls(tree))
+        own = self._instructions(rewritten(tree, self._without_call))
         instructions, bounds = list(own), []
         for call in self.calls:
             ends, tokens = [len(instructions)], []
@@ -217,22 +216,19 @@ class _CodeWriter:
             len(self.form.functions),
         )
 
-    def _without_calls(self, tree: Tree) -> Tree:
-        """Return a tree with a leaf of its own in the place of each application."""
-        if not isinstance(tree, tuple):
-            return tree
-        if tree[0] in self.form.functions:
-            self.calls.append(tree)
-            return f"{_PLACE}{len(self.calls) - 1}"
-        return (tree[0], *map(self._without_calls, tree[1:]))
+    def _without_call(self, node: Tree) -> Tree:
+        """Return a leaf of its own in the place of an application, and other nodes unchanged."""
+        if node[0] not in self.form.functions:
+            return node
+        self.calls.append(node)
+        return f"{_PLACE}{len(self.calls) - 1}"
 
     def _instructions(self, tree: Tree) -> list[tuple[int, int]]:
         d, n_named = self.library.n_variables, len(self.form.constants)
-        leaves = {name: f"x{d + 1 + i}" for i, name in enumerate(self.form.constants)}
-        leaves |= {f"{_PLACE}{i}": f"x{d + n_named + 1 + i}" for i in range(len(self.calls))}
-        leaves |= self.columns
-        over = self.library.with_variables(d + n_named + len(self.calls))
-        program = write_program(rename(tree, leaves), over)
+        places = (f"{_PLACE}{i}" for i in range(len(self.calls)))
+        leaves = [*self.columns, *self.form.constants, *places]
+        over = self.library.with_variables(len(leaves))
+        program = write_program(rename(tree, dict(zip(leaves, over.variable_names))), over)
         numbers = iter(program.constants.tolist())
         found = []
         for token in program.tokens.tolist():
