@@ -172,8 +172,7 @@ class Form:
 
         It is None for a program of another form.
         """
-        reader = _Reader(self, [int(token) for token in tokens])
-        return reader.parts() if reader.is_of_form() else None
+        return _Reader(self, [int(token) for token in tokens]).parts()
 
 
 class _CodeWriter:
@@ -192,6 +191,7 @@ class _CodeWriter:
     def code(self, tree: Tree) -> FormCode:
         own = self._instructions(rewritten(tree, self._without_call))
         instructions, bounds = list(own), []
+        n = 1 + max(self.form.n_arguments, default=0)
         for call in self.calls:
             ends, tokens = [len(instructions)], []
             for argument in call[1:]:
@@ -200,17 +200,15 @@ class _CodeWriter:
                 ends.append(len(instructions))
                 constant = self.library.index["const"]
                 tokens.append([value if kind == TOKEN else constant for kind, value in of_one])
-            bounds.append(ends)
+            bounds.append(ends + [ends[-1]] * (n - len(ends)))
             self.arguments.append(tokens)
-        n = 1 + max(self.form.n_arguments, default=0)
-        padded = [ends + [ends[-1]] * (n - len(ends)) for ends in bounds]
         kinds, values = np.array(instructions, dtype=np.int64).T.copy()
         return FormCode(
             kinds,
             values,
             np.array(self.numbers, dtype=np.float64),
             np.array([self.form.functions.index(call[0]) for call in self.calls], dtype=np.int64),
-            np.array(padded, dtype=np.int64).reshape(-1, n),
+            np.array(bounds, dtype=np.int64).reshape(-1, n),
             len(own),
             len(self.form.constants),
             len(self.form.functions),
@@ -253,17 +251,16 @@ class _Reader:
     def __init__(self, form: Form, tokens: list[int]) -> None:
         self.form, self.tokens = form, tokens
         self.at = 0
-        self.functions: list[list[int] | None] = [None] * len(form.functions)
+        self.functions: dict[int, list[int]] = {}
         # Of each constant of the program: the function that has it, -1 for the form, and its index there.
         self.places: list[tuple[int, int]] = []
 
-    def is_of_form(self) -> bool:
+    def parts(self) -> Parts | None:
         code = self.form.code
         own = zip(code.kinds[: code.n_instructions].tolist(), code.values.tolist())
-        return all(self._takes(kind, value) for kind, value in own) and self.at == len(self.tokens)
-
-    def parts(self) -> Parts:
-        functions = [tree or [] for tree in self.functions]
+        if not all(self._takes(kind, value) for kind, value in own) or self.at != len(self.tokens):
+            return None
+        functions = [self.functions.get(f, []) for f in range(len(self.form.functions))]
         constant = self.form.tokens.constant
         firsts = self.form.n_outside + np.cumsum([0] + [tree.count(constant) for tree in functions])
         origins = [i if f < 0 else int(firsts[f]) + i for f, i in self.places]
@@ -290,11 +287,8 @@ class _Reader:
             argument = self._argument_here(call, end)
             if argument >= 0:
                 begin, stop = self.form.code.arguments[call, argument : argument + 2].tolist()
-                if not all(
+                for i in range(begin, stop):  # which all are here
                     self._takes(int(self.form.code.kinds[i]), int(self.form.code.values[i]))
-                    for i in range(begin, stop)
-                ):
-                    return False
                 tree.append(self.form.tokens.first_variable + argument)
                 continue
             token = self.tokens[self.at]
@@ -305,9 +299,7 @@ class _Reader:
                 n_constants += 1
             tree.append(token)
             self.at += 1
-        is_same = self.functions[f] in (None, tree)
-        self.functions[f] = tree
-        return is_same
+        return self.functions.setdefault(f, tree) == tree
 
     def _argument_here(self, call: int, end: int) -> int:
         """Return the argument that the next tokens are, the longest of several, or -1."""
