@@ -52,9 +52,7 @@ def _argument(
 ) -> tuple[list[int], list[float]]:
     """Return the tokens and the constants of an argument of an application."""
     begin, end = form.code.arguments[call, argument : argument + 2].tolist()
-    tokens, constants = [], []
-    for kind, value in zip(form.code.kinds[begin:end].tolist(), form.code.values[begin:end].tolist()):
-        tokens.append(value if kind == TOKEN else form.tokens.constant)
-        if kind != TOKEN:
-            constants.append(values[value] if kind == NAMED else float(form.code.numbers[value]))
-    return tokens, constants
+    code = zip(form.code.kinds[begin:end].tolist(), form.code.values[begin:end].tolist())
+    numbers = form.code.numbers.tolist()
+    constants = [values[n] if kind == NAMED else numbers[n] for kind, n in code if kind != TOKEN]
+    return form.arguments[call][argument], constants

@@ -92,7 +92,7 @@ class Form:
         writer = _CodeWriter(self, names)
         self.code = writer.code(tree)
         #: The tokens of every argument of every application, those of the constants in them included.
-        self._arguments = writer.arguments
+        self.arguments = writer.arguments
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Form) and (self.text, self.library) == (other.text, other.library)
@@ -303,7 +303,7 @@ class _Reader:
 
     def _argument_here(self, call: int, end: int) -> int:
         """Return the argument that the next tokens are, the longest of several, or -1."""
-        arguments = self.form._arguments[call]
+        arguments = self.form.arguments[call]
         here = [
             j for j, own in enumerate(arguments) if self.tokens[self.at : min(self.at + len(own), end)] == own
         ]
