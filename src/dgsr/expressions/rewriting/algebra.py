@@ -15,9 +15,8 @@ from typing import Any
 from dgsr.expressions.trees.simple_numbers import ROUNDING
 from dgsr.expressions.trees.trees import LARGEST_POWER, Tree, is_number
 
-#: Functions with f(-x) = -f(x), and below those with f(-x) = f(x).
+#: Functions with f(-x) = -f(x).
 ODD = ("sin", "tan", "cot", "sinh", "tanh", "arcsin", "arctan")
-EVEN = ("cos", "cosh")
 
 #: A number is an int, a Fraction or a float.
 Number = Any

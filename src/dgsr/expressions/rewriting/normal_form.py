@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dgsr.expressions.rewriting.algebra import EVEN, ODD, Number, clean, over, to_power
+from dgsr.expressions.rewriting.algebra import ODD, Number, clean, over, to_power
 from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum, is_call
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, ROUNDING
@@ -168,11 +168,10 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
     factors = _merge_exponentials(_merge_powers(factors))
-    n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
-    if n_inner + (not _is_unit(coefficient)) > 1:
+    apart = [(_without_inner_scale(base), power) for base, power in factors.items()]
+    if sum(scale != 1 for (scale, _), _ in apart) + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}
-        for base, power in factors.items():
-            scale, node = _without_inner_scale(base)
+        for (scale, node), power in apart:
             coefficient = coefficient * to_power(scale, power)
             if node != 1:
                 bare[node] = bare.get(node, 0) + power
@@ -302,9 +301,7 @@ def _call(name: str, parts: list[Scaled]) -> Scaled:
         return _wave(name, scale, node)
     if name in ODD and scale < 0:
         return -1, Call(name, ((-scale, node),))
-    if name in EVEN:
-        scale = abs(scale)
-    return 1, Call(name, ((scale, node),))
+    return 1, Call(name, ((abs(scale) if name == "cosh" else scale, node),))
 
 
 def _power(base: Scaled, exponent: Scaled) -> Scaled:
