@@ -12,16 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from dgsr.expressions.rewriting.algebra import (
-    Number,
-    added,
-    clean,
-    divided,
-    negative,
-    over,
-    powered,
-    to_power,
-)
+from dgsr.expressions.rewriting.algebra import Number, added, clean, divided, over, powered, to_power
 from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum
 from dgsr.expressions.rewriting.normal_form import normal_form, with_squares
 from dgsr.expressions.trees.simple_numbers import COST_OF_FLOAT, cost
@@ -78,8 +69,7 @@ class _Writer:
         self.placement = placement
 
     def tree(self, scale: Number, node: Node) -> Tree:
-        sign, tree = self.parts(scale, node)
-        return tree if sign > 0 else negative(tree)
+        return added([self.parts(scale, node)])
 
     def parts(self, scale: Number, node: Node) -> tuple[int, Tree]:
         """Return the sign, 1 or -1, and the tree of scale*node without its sign."""
@@ -105,12 +95,12 @@ class _Writer:
             n_fitted, outside = _n_fitted([*rest, *number]) + isinstance(scale, float), number
         if n_fitted > _n_fitted(node.terms) + isinstance(scale, float):
             outside, rest = [], list(node.terms)
-        if not rest:
-            return self._added(outside)
-        inside, size = self._added(rest), abs(scale)
-        product = inside if size == 1 else ("mul", size, inside)
-        apart = [self.parts(value, 1) for _, value in outside]
-        return added([*apart, (1 if scale > 0 else -1, product)])
+        written = [self.parts(coefficient, part) for part, coefficient in outside]
+        if rest:
+            inside, size = self._added(rest), abs(scale)
+            product = inside if size == 1 else ("mul", size, inside)
+            written.append((1 if scale > 0 else -1, product))
+        return added(written)
 
     def _added(self, terms: Terms) -> Tree:
         return added([self.parts(coefficient, part) for part, coefficient in terms])
