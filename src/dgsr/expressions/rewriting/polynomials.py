@@ -8,7 +8,6 @@ from functools import cache, reduce
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
-import numpy as np
 import sympy
 
 from dgsr.expressions.trees.simple_numbers import cost
@@ -34,7 +33,7 @@ def products_of(n_columns: int, degree: int) -> list[tuple[int, ...]]:
 
 def exponents_of(factors: tuple[int, ...], n_columns: int) -> tuple[int, ...]:
     """Return how often each column is among the factors of a product."""
-    return tuple(np.bincount(np.array(factors, dtype=int), minlength=n_columns).tolist())
+    return tuple(map(factors.count, range(n_columns)))
 
 
 class _Signed(NamedTuple):
