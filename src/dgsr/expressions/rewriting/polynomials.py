@@ -123,13 +123,11 @@ def _with_numbers(factor: Fraction, powers: Sequence[tuple[Mapping[tuple[int, ..
 
 
 def _multiplied(first: _Signed, second: _Signed) -> _Signed:
-    """Return the product of two signed trees."""
     n_tokens = first.n_tokens + second.n_tokens + 1
     return _Signed(n_tokens, ("mul", first.tree, second.tree), first.sign * second.sign)
 
 
 def _added(first: _Signed, second: _Signed) -> _Signed:
-    """Return the sum of two signed trees."""
     n = first.n_tokens + second.n_tokens + 1
     if first.sign == second.sign:
         return _Signed(n, ("add", first.tree, second.tree), first.sign)
@@ -155,8 +153,7 @@ def _unconnected(terms: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
     """Yield the parts of a sum that share no column, in the order of their first terms."""
     left = list(terms)
     while left:
-        part, columns = [left.pop(0)], set[int]()
-        n_before = 0
+        part, n_before = [left.pop(0)], 0
         while len(part) > n_before:
             n_before = len(part)
             columns = {i for term, _ in part for i, power in enumerate(term) if power}
