@@ -21,28 +21,8 @@ from dgsr.expressions.trees.user_operators import UserOperator
 class Opcode(IntEnum):
     """The instruction that the compiled evaluator executes at a node."""
 
-    VARIABLE = 0
-    CONSTANT = 1
-    ADD = 2
-    SUB = 3
-    MUL = 4
-    DIV = 5
-    EXP = 6
-    LOG = 7
-    SIN = 8
-    COS = 9
-    SQRT = 10
-    SQUARE = 11
-    CUBE = 12
-    POW = 13
-    NEG = 14
-    INV = 15
-    TANH = 16
-    ABS = 17
-    ARCSIN = 18
-    ARCCOS = 19
-    USER_UNARY = 20
-    USER_BINARY = 21
+    VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)
+    SQRT, SQUARE, CUBE, POW, NEG, INV, TANH, ABS, ARCSIN, ARCCOS, USER_UNARY, USER_BINARY = range(10, 22)
 
 
 @dataclass(frozen=True)
