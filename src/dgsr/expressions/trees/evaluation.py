@@ -88,8 +88,6 @@ def fold_numbers(tree: Tree, functions: Functions | None = None) -> Tree:
     """
     if not isinstance(tree, tuple):
         return float(tree) if isinstance(tree, Fraction) else tree
-    if tree == ("pi",):
-        return math.pi
     children = [fold_numbers(child, functions) for child in tree[1:]]
     tree = (tree[0], *children)
     if all(map(is_number, children)):

@@ -107,7 +107,7 @@ def recognise(value: int | float | Fraction) -> Tree:
 
 def recognised(tree: Tree) -> Tree:
     """Return the tree with every named float replaced by the tree of its name."""
-    return map_leaves(tree, lambda leaf: recognise(leaf) if isinstance(leaf, float) else leaf)
+    return map_leaves(tree, recognise)
 
 
 def exact(value: float) -> int | Fraction:
