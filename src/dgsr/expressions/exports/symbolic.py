@@ -171,21 +171,21 @@ class _Builder:
             return self.known[expression]
         if expression.is_Float:
             return _with_its_digits(expression)
-        result = expression
         if expression in self.hidden:
             result = self.restored(self.hidden[expression])
-        elif expression.args:
+        else:
             parts = []
             for part in expression.args:
                 parts.append(self.restored(part))
-            if any(new is not old for new, old in zip(parts, expression.args)):
-                result = rebuilt(expression, parts)
+            result = rebuilt(expression, parts)
         self.known[expression] = result
         return result
 
 
 def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
     """Return an expression of the same kind made of `parts`, in sympy's order and without evaluation."""
+    if all(new is old for new, old in zip(parts, expression.args)):
+        return expression
     if expression.is_Add or expression.is_Mul:
         n_numbers = int(parts[0].is_Number)
         rest = sorted(parts[n_numbers:], key=cmp_to_key(sympy.Basic.compare))

@@ -98,8 +98,6 @@ def _with_placeholders(expression: Any, shown: dict[Any, Any]) -> Any:
                 symbol = placeholder(len(shown))
                 shown[symbol] = parts[place]
                 parts[place] = symbol
-    if all(new is old for new, old in zip(parts, expression.args)):
-        return expression
     return rebuilt(expression, parts)
 
 
