@@ -66,7 +66,6 @@ class CommonForm(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _program(text: str, library: Library, column: int) -> FormProgram | None:
-    """Return the program of a form; see `CommonForm.program`."""
     values = {**_PLACEHOLDERS, "x": library.tokens[column].name}
     tree = rename(parse(text), values)
     try:

@@ -157,7 +157,6 @@ def _replaced(tree: Tree, numbers: np.ndarray, idle: float, write: Callable[[str
 
 
 def _are_years(column: np.ndarray) -> bool:
-    """Return whether the values of a column may be years."""
     return bool(_YEARS[0] <= column.min() and column.max() <= _YEARS[1])
 
 

@@ -55,7 +55,6 @@ def _order(pair: tuple[Node, Number]) -> tuple[int, str]:
 
 
 def _sum(parts: list[Scaled]) -> Scaled:
-    """Return the sum of scaled nodes."""
     terms = _added({}, [(scale, node) for scale, node in parts if not isinstance(node, Sum)])
     for scale, node in parts:
         if isinstance(node, Sum):
@@ -94,7 +93,6 @@ def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> dict[Node, 
 
 
 def _added(terms: dict[Node, Number], parts: list[Scaled]) -> dict[Node, Number]:
-    """Return `terms` with scaled nodes added."""
     result = dict(terms)
     for scale, node in parts:
         result[node] = result.get(node, 0) + scale
@@ -277,7 +275,6 @@ def _with_number(scale: Number, node: Node, number: Number) -> Scaled:
 
 
 def _call(name: str, parts: list[Scaled]) -> Scaled:
-    """Return the function `name` of scaled nodes."""
     if (name in FUNCTIONS or name == "pow") and all(node == 1 for _, node in parts):
         value = float(evaluate((name, *(scale for scale, _ in parts)), {}))
         return clean(int(value) if math.isfinite(value) and value == int(value) else value), 1

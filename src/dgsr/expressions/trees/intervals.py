@@ -183,7 +183,6 @@ def _over(a: Interval, b: Interval) -> Interval:
 
 
 def _raised(x: Interval, exponent: float) -> Interval:
-    """Return x to the power of a number."""
     if exponent == 0.0:
         return _hull(1.0 + 0.0 * x.low)  # which is undefined where x is
     if exponent < 0.0 and exponent == round(exponent):
