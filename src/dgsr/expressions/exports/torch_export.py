@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": operator.pow,
     "cot": lambda a: 1.0 / torch.tan(a),
 }
-
-
-@dataclass(frozen=True)
-class _Constant:
-    """A leaf of the tree: the index of a number among the constants."""
-
-    place: int
 
 
 class FormulaModule(nn.Module):
@@ -70,12 +62,13 @@ class FormulaModule(nn.Module):
     ) -> None:
         super().__init__()
         self._variables = {name: i for i, name in enumerate(library.variable_names)}
-        self._tree = tree_of_tokens(library, tokens, [_Constant(i) for i in range(len(constants))])
+        # A constant is a node with its index.
+        self._tree = tree_of_tokens(library, tokens, [("const", i) for i in range(len(constants))])
         self._with_constants = with_constants
         self._forms = _forms(library, tokens)
         self.constants = nn.Parameter(torch.tensor(constants, dtype=torch.float64))
         exponents = [node[2] for node in nodes(self._tree) if node[0] == "pow"]
-        places = [exponent.place for exponent in exponents if isinstance(exponent, _Constant)]
+        places = [exponent[1] for exponent in exponents if exponent[0] == "const"]
         self._fixed = {place for place in places if constants[place] % 1 == 0}
 
     def forward(self, X: Tensor) -> Tensor:
@@ -103,11 +96,11 @@ class FormulaModule(nn.Module):
             if column >= X.shape[1]:
                 raise ValueError(f"X has {X.shape[1]} features; the expression uses feature {column + 1}.")
             return X[:, column]
-        if isinstance(tree, _Constant):
-            constant = self.constants[tree.place]
-            return constant.detach() if tree.place in self._fixed else constant
         if not isinstance(tree, tuple):
             return tree
+        if tree[0] == "const":
+            constant = self.constants[tree[1]]
+            return constant.detach() if tree[1] in self._fixed else constant
         operands = [self._value(child, X) for child in tree[1:]]
         hidden = HIDDEN_OPERANDS.get(tree[0], ())
         if tree[0] in self._forms:
