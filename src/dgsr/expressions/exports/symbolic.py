@@ -141,7 +141,7 @@ class _Builder:
 
     def _exponential(self, exponent: sympy.Expr) -> sympy.Expr:
         # sympy turns exp(c*log(b)) into the power b**c.
-        logarithms = {log: log for log in exponent.atoms(sympy.log)}
+        logarithms = exponent.atoms(sympy.log)
         bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
         # It turns exp(85000.0 - x) into the product of exp(-x) and a number beyond float64.
         is_far = any(abs(number) > LARGEST_EXPONENT for number in exponent.args if number.is_Float)
