@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache
 
 from dgsr.expressions.rewriting.algebra import Number, added, clean, divided, over, powered, to_power
-from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum
+from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum, exponent_of
 from dgsr.expressions.rewriting.normal_form import normal_form, with_squares
 from dgsr.expressions.trees.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees.trees import Tree
@@ -190,11 +189,8 @@ def _sum_in(base: Node, power: int) -> tuple[Number, Node, Number]:
     """
     if isinstance(base, Sum) and power in (-1, -2):
         return 1, base, power
-    if isinstance(base, Call) and base.name == "sqrt":
-        return *base.arguments[0], power * Fraction(1, 2)
-    if isinstance(base, Call) and base.name == "pow" and base.arguments[1][1] == 1:
-        return *base.arguments[0], power * base.arguments[1][0]
-    return 1, 1, 1
+    exponent = exponent_of(base)
+    return (1, 1, 1) if exponent is None else (*base.arguments[0], power * exponent)
 
 
 def _scaled_terms(node: Sum, scale: Number) -> list[tuple[Node, Number]]:

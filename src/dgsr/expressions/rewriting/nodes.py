@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dgsr.expressions.rewriting.algebra import Number
@@ -39,3 +40,10 @@ class Call:
 def is_call(node: Node, *names: str) -> bool:
     """Return whether a node is a call of a function with one of the given names."""
     return isinstance(node, Call) and node.name in names
+
+
+def exponent_of(node: Node) -> Number | None:
+    """Return the exponent of a root, or of a power whose exponent is a number; None for other nodes."""
+    if is_call(node, "pow") and node.arguments[1][1] == 1:
+        return node.arguments[1][0]
+    return Fraction(1, 2) if is_call(node, "sqrt") else None

@@ -13,7 +13,7 @@ import math
 from fractions import Fraction
 
 from dgsr.expressions.rewriting.algebra import ODD, Number, clean, over, to_power
-from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum, is_call
+from dgsr.expressions.rewriting.nodes import Call, Node, Product, Scaled, Sum, exponent_of, is_call
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, ROUNDING
 from dgsr.expressions.trees.trees import FUNCTIONS, LARGEST_EXPONENT, LARGEST_POWER, WHOLE_POWERS, Tree
@@ -201,11 +201,9 @@ def _merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
 
 def _as_power(node: Node) -> tuple[Node, Number]:
     """Return f and c of a power f**c or a root; any other node has the exponent 1."""
-    if is_call(node, "sqrt") and node.arguments[0][0] == 1:
-        return node.arguments[0][1], Fraction(1, 2)
-    if is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:
-        return node.arguments[0][1], node.arguments[1][0]
-    return node, 1
+    exponent = exponent_of(node)
+    is_bare = exponent is not None and node.arguments[0][0] == 1
+    return (node.arguments[0][1], exponent) if is_bare else (node, 1)
 
 
 def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:
@@ -249,13 +247,8 @@ def _without_inner_scale(node: Node) -> Scaled:
         if scale == 0 or abs(scale) > LARGEST_EXPONENT:
             return 1, node
         return math.exp(scale), Call("exp", (_sum([(inside, argument), (-scale, 1)]),))
-    if node.name == "sqrt":
-        power: Number = Fraction(1, 2)
-    elif node.name == "pow" and node.arguments[1][1] == 1:
-        power = node.arguments[1][0]
-    else:
-        return 1, node
-    if argument == 1 or _is_unit(inside):
+    power = exponent_of(node)
+    if power is None or argument == 1 or _is_unit(inside):
         return 1, node
     sign = 1 if inside > 0 else -1
     return to_power(abs(inside), power), Call(node.name, ((sign, argument), *node.arguments[1:]))
