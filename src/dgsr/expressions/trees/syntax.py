@@ -13,10 +13,10 @@ from __future__ import annotations
 import decimal
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from dgsr.expressions.trees.evaluation import MAX_EXPONENT
+from dgsr.expressions.trees.evaluation import MAX_EXPONENT, Functions
 from dgsr.expressions.trees.infix import ATOM, NEGATION, POWER, PRODUCT, SUM, InfixWriter
 from dgsr.expressions.trees.trees import (
     ALIASES,
@@ -27,7 +27,6 @@ from dgsr.expressions.trees.trees import (
     is_number,
     variables_of,
 )
-from dgsr.expressions.trees.user_operators import UserOperator
 
 #: Most characters of a formula.
 MAX_TEXT = 20_000
@@ -49,9 +48,7 @@ _BINARY = {
 }  # fmt: skip
 
 
-def parse(
-    text: str, variables: Sequence[str] | None = None, functions: Mapping[str, UserOperator] | None = None
-) -> Tree:
+def parse(text: str, variables: Sequence[str] | None = None, functions: Functions | None = None) -> Tree:
     """Read a formula.
 
     Parameters
@@ -83,7 +80,7 @@ def parse(
 
 
 def parse_form(
-    text: str, columns: Sequence[str], functions: Mapping[str, UserOperator] | None = None
+    text: str, columns: Sequence[str], functions: Functions | None = None
 ) -> tuple[Tree, dict[str, int], list[str]]:
     """Read a form: a formula with unknown functions, such as ``"f(T)*g(p, c) + k"``, and constants.
 
@@ -122,9 +119,7 @@ def parse_form(
 class _Parser:
     """Precedence climbing: two Python frames for each level of nesting."""
 
-    def __init__(
-        self, text: str, variables: Sequence[str] | None, functions: Mapping[str, UserOperator]
-    ) -> None:
+    def __init__(self, text: str, variables: Sequence[str] | None, functions: Functions) -> None:
         if not isinstance(text, str):
             raise ValueError(f"A formula must be a str, not {type(text).__name__}.")
         if len(text) > MAX_TEXT:
@@ -264,7 +259,7 @@ class _Parser:
 class _FormParser(_Parser):
     """The parser of `parse_form`."""
 
-    def __init__(self, text: str, columns: Sequence[str], functions: Mapping[str, UserOperator]) -> None:
+    def __init__(self, text: str, columns: Sequence[str], functions: Functions) -> None:
         super().__init__(text, None, functions)
         self.columns = columns
         self.unknown: dict[str, int] = {}
