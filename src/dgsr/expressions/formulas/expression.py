@@ -70,7 +70,7 @@ class Expression:
         self.feature_names = _names(library, feature_names)
         constants = np.asarray(constants, dtype=np.float64)
         self._tree = from_program(library, self.tokens, constants)
-        n_constants = int(np.sum(self.tokens == library.index["const"])) if library.has_constants else 0
+        n_constants = np.count_nonzero(self.tokens == library.index.get("const", -1))
         self.constants = constants[:n_constants].copy()
         self.tokens.setflags(write=False)
         self.constants.setflags(write=False)

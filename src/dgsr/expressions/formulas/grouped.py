@@ -103,10 +103,9 @@ class GroupedExpression(Expression):
     @property
     def rounded(self) -> Expression:
         """The formula for a new group with two digits of the means; `ByGroup.bits` stand for the others."""
-        own = self.by_group.part_of >= 0
         constants = [
-            float(f"{value:.2g}") if by_group else value
-            for value, by_group in zip(self.constants.tolist(), own)
+            float(f"{value:.2g}") if part >= 0 else value
+            for value, part in zip(self.constants.tolist(), self.by_group.part_of)
         ]
         return Expression(self.library, self.tokens, constants, self.feature_names)
 
