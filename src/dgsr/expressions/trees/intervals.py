@@ -28,8 +28,6 @@ _ROUNDING = 1e-15
 # radians the rounding of an argument is of this size.
 _BEFORE_A_TURN = 1e-7
 _FAR = 1e8
-
-
 # Most boxes that are examined at once where a box is divided, and most divisions of any of them.
 _MOST_BOXES = 2_048
 _MOST_DIVISIONS = 40
@@ -94,9 +92,8 @@ def holds_on(
             return None
         widest, each = np.argmax((parts.high - parts.low) / spans, axis=0), np.arange(n)
         middle = 0.5 * parts.low[widest, each] + 0.5 * parts.high[widest, each]
-        lower, upper = (Interval(parts.low.copy(), parts.high.copy()) for _ in range(2))
-        lower.high[widest, each] = upper.low[widest, each] = middle
-        parts = Interval(np.hstack([lower.low, upper.low]), np.hstack([lower.high, upper.high]))
+        parts = Interval(np.hstack([parts.low] * 2), np.hstack([parts.high] * 2))
+        parts.high[widest, each] = parts.low[widest, n + each] = middle  # the lower halves come first
     return None
 
 
