@@ -51,7 +51,7 @@ class _Tidying:
             if self.keeps_domain and cancels:
                 return tree  # log(x1) - log(x1) has no value at 0
             return self._sum(terms)
-        if name == "pow" and is_number(tree[2]) and tree[2] == 0.5:
+        if name == "pow" and tree[2] == 0.5:
             tree = ("sqrt", tree[1])
         elif name in ("mul", "div", "pow", *WHOLE_POWERS):
             factors: dict[Tree, int] = {}
