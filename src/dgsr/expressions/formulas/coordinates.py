@@ -21,8 +21,6 @@ _LARGEST_SCALE = 1e3
 # Range of a column, relative to its values, up to which it is measured from a round number near them. With
 # 0.01, x1*x2 with temperatures of 300 to 302 became 301*x2.
 _NARROW = 1e-3
-# Smallest and largest value of a column that may hold years.
-_YEARS = (1500.0, 2200.0)
 # Fewest different values, in equal steps, of a column of years.
 _FEWEST_YEARS = 20
 # The same as `_NARROW` for years: laws depend on elapsed years and not on the calendar's origin.
@@ -157,7 +155,8 @@ def _replaced(tree: Tree, numbers: np.ndarray, idle: float, write: Callable[[str
 
 
 def _are_years(column: np.ndarray) -> bool:
-    return bool(_YEARS[0] <= column.min() and column.max() <= _YEARS[1])
+    """Return whether the values of a column may be years, which are those from 1500 to 2200."""
+    return bool(column.min() >= 1500.0 and column.max() <= 2200.0)
 
 
 def _narrow(column: np.ndarray) -> float:
