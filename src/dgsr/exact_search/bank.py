@@ -190,24 +190,14 @@ def values_of(i, bank, out):
 
 
 @compiled()
-def write_subprogram(number, bank, program, at):
-    """Write the tokens of a subprogram from position `at` on; return the position after them."""
-    stack = np.empty(len(program) - at + 1, dtype=np.int64)
-    stack[0] = number
-    n = 1
-    while n > 0:
-        n -= 1
-        i = stack[n]
-        op = bank.opcode[i]
-        program[at] = bank.token[i]
-        at += 1
-        if op != VARIABLE:
-            if is_binary(op):
-                stack[n] = bank.second[i]
-                n += 1
-            stack[n] = bank.first[i]
-            n += 1
-    return at
+def write_subprogram(i, bank, program, at):
+    """Write the tokens of subprogram i from position `at` on; return the position after them."""
+    op = bank.opcode[i]
+    program[at] = bank.token[i]
+    if op == VARIABLE:
+        return at + 1
+    at = write_subprogram(bank.first[i], bank, program, at + 1)
+    return write_subprogram(bank.second[i], bank, program, at) if is_binary(op) else at
 
 
 @inlined
