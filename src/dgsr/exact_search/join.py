@@ -42,13 +42,13 @@ class Query(NamedTuple):
 
 
 @compiled()
-def new_query():
-    """Return a query without values."""
+def new_query(values):
+    """Return a query for some values, which are copied, without a budget."""
     row = np.empty(limits.N_POINTS)
     candidates = np.empty((limits.MOST_CANDIDATES, 3), dtype=np.int64)
     remaining = np.zeros(1, dtype=np.int64)
     operands = np.empty(limits.MOST_OPERANDS)
-    return Query(row, row.copy(), row.copy(), row.copy(), operands, candidates, remaining)
+    return Query(values.copy(), row, row.copy(), row.copy(), operands, candidates, remaining)
 
 
 class Join(NamedTuple):
@@ -254,8 +254,7 @@ def join(target, bank, without, most_first, remaining, program):
     """
     if remaining[0] <= 0:
         return 0
-    query = new_query()
-    copy_to(query.values, target)
+    query = new_query(target)
     n_firsts = min(bank.n_up_to[3], most_first), min(bank.n_up_to[2], most_first)
     most = min(remaining[0], limits.CANDIDATES_OF_JOIN)
     query.remaining[0] = most

@@ -84,8 +84,7 @@ def go_on(task, progress, target, bank, program):
 @compiled()
 def _search_wide(progress, target, bank, program):
     """Search for the simplest join whose first subprogram may be any of the bank; see `go_on`."""
-    query = new_query()
-    copy_to(query.values, target)
+    query = new_query(target)
     query.remaining[0] = limits.CANDIDATES_OF_JOIN_IN_STAGE
     at, n_firsts = progress[_AT], (len(bank.token), bank.n_up_to[4])
     found = simplest_join(query, bank, False, (at, at + 1), n_firsts, len(program), progress[_NODES])
@@ -110,7 +109,7 @@ def _has_values(join, contexts, target, tolerance, bank, work):
 @compiled()
 def _search_in_contexts(task, progress, target, bank, program):
     """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`."""
-    tolerance, query = np.empty(limits.N_POINTS), new_query()
+    tolerance, query = np.empty(limits.N_POINTS), new_query(target)
     if not fill_tolerance(target, tolerance):
         return False
     work, between = np.empty((2, limits.N_POINTS)), np.empty(limits.N_POINTS)
@@ -164,7 +163,7 @@ def _search_in_contexts(task, progress, target, bank, program):
 @compiled()
 def _search_in_sine(task, progress, target, bank, program):
     """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`."""
-    tolerance, query = np.empty(limits.N_POINTS), new_query()
+    tolerance, query = np.empty(limits.N_POINTS), new_query(target)
     if not fill_tolerance(target, tolerance):
         return False
     between, operands = np.empty(limits.N_POINTS), np.empty(limits.MOST_OPERANDS)
