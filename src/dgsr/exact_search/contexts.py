@@ -41,7 +41,10 @@ def n_contexts(n_programs, bank):
 
 @compiled()
 def parts(context, bank):
-    """Return the index of the unary operator or -1, the power, the way of combining, and the subprogram."""
+    """Return the index of the unary operator or -1, the power, the way of combining, and the subprogram.
+
+    The number -1, which means no context, has no operator and the power 1.
+    """
     n_unary = len(bank.unary)
     if context < n_unary:
         return context, 1, ALONE, 0
@@ -64,9 +67,7 @@ def nodes_of(contexts, bank):
 
 @compiled()
 def has_sine(context, bank):
-    """Return whether a context has a subprogram with a sine or cosine; -1 means no context."""
-    if context < 0:
-        return False
+    """Return whether a context has a subprogram with a sine or cosine."""
     _, _, kind, f = parts(context, bank)
     return kind != ALONE and bank.trigonometric[f]
 
@@ -125,11 +126,10 @@ def length_in(join, contexts, bank):
         length += 1 + bank.length[join.first]
     length = (join.unary >= 0) + join.power * (length + 1) - 1
     for i in range(len(contexts) - 1, -1, -1):
-        if contexts[i] >= 0:
-            unary, power, kind, f = parts(contexts[i], bank)
-            length = (unary >= 0) + power * (length + 1) - 1
-            if kind != ALONE:
-                length += 1 + bank.length[f]
+        unary, power, kind, f = parts(contexts[i], bank)
+        length = (unary >= 0) + power * (length + 1) - 1
+        if kind != ALONE:
+            length += 1 + bank.length[f]
     return length
 
 
@@ -140,8 +140,6 @@ def write_in(join, contexts, bank, program):
     n = write_join(join, bank, program)
     inside = np.empty(len(program), dtype=np.int64)
     for i in range(len(contexts) - 1, -1, -1):
-        if contexts[i] < 0:
-            continue
         unary, power, kind, f = parts(contexts[i], bank)
         if kind == ALONE:
             n = write_unary_or_power(unary, power, bank, program, n)

@@ -100,9 +100,8 @@ def _has_values(join, contexts, target, tolerance, bank, work):
     """Return whether a join in contexts has the target's values, in spite of the rounding of inversions."""
     values_of_join(join, bank, work[0], work[1])
     for i in range(len(contexts) - 1, -1, -1):
-        if contexts[i] >= 0:
-            copy_to(work[0], work[1])
-            fill_hole(contexts[i], bank, work[0], work[1])
+        copy_to(work[0], work[1])
+        fill_hole(contexts[i], bank, work[0], work[1])
     return are_close(work[1], target, tolerance)
 
 
@@ -134,7 +133,7 @@ def _search_in_contexts(task, progress, target, bank, program):
             continue
         now = i
         progress[_AT] += 1
-        if 0 <= k < min(i, task.n_outer) and commute(i, k, bank):
+        if k < min(i, task.n_outer) and commute(i, k, bank):
             continue
         contexts = i, k, -1, -1
         if k < 0:
@@ -185,7 +184,7 @@ def _search_in_sine(task, progress, target, bank, program):
             copy_to(between, target)
             n_operands = 0
             if outer < 0 or invert(outer, bank, target, between):
-                even = outer >= 0 and parts(outer, bank)[1] % 2 == 0
+                even = parts(outer, bank)[1] % 2 == 0
                 op = SIN if sign % 2 == 0 else COS
                 sine = _number_of(op, bank)
                 least, largest = extremes(between)
@@ -197,9 +196,7 @@ def _search_in_sine(task, progress, target, bank, program):
             continue
         progress[_AT] += 1
         i, k = inner[0] + inside // n_innermost, innermost[0] + inside % n_innermost
-        if has_sine(i, bank):
-            continue
-        if k >= 0 and (has_sine(k, bank) or (k < i and commute(i, k, bank))):
+        if has_sine(i, bank) or has_sine(k, bank) or (k < i and commute(i, k, bank)):
             continue
         progress[_JOINS] -= 1
         if progress[_JOINS] < 0:
