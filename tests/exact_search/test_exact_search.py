@@ -69,6 +69,11 @@ def joined(library, y, columns, *, without=False, most=30):
     return program[:n] if n else None
 
 
+def length_found(stages, target, bank, program, accepts=lambda program, n: True):
+    """Number of tokens of the law that stages find and write into `program`, however long they take."""
+    return find_law(stages, target, bank, accepts, program, lambda: False, lambda n_examined: None)
+
+
 def solved(library, y, columns, stages=STAGES[:1], size=None, most=30):
     """Tokens of the law behind y, None if there is none; one stage searches the small bank."""
     program = np.zeros(most, dtype=np.int64)
@@ -76,7 +81,7 @@ def solved(library, y, columns, stages=STAGES[:1], size=None, most=30):
     with np.errstate(all="ignore"):
         data = DataSet.from_arrays(columns.T, y)
     solver = ExactSolver(library, data, Constraints(1, most).grammar(library))
-    n = find_law(stages, y[choose_points(columns)], bank, solver._is_law, program)
+    n = length_found(stages, y[choose_points(columns)], bank, program, solver._is_law)
     return program[:n] if n else None
 
 
@@ -190,7 +195,7 @@ def test_a_context_is_tried_whether_or_not_the_one_before_it_can_be_inverted(fun
     y = function(*columns)
     program = np.zeros(30, dtype=np.int64)
     target, bank = y[choose_points(columns)], bank_at(columns, size=LARGE)
-    n = find_law(STAGES[1:2], target, bank, lambda program, n: True, program)
+    n = length_found(STAGES[1:2], target, bank, program)
     assert n > 0
     np.testing.assert_allclose(values(KOZA, program[:n], columns), y, rtol=1e-9)
 
@@ -602,5 +607,5 @@ def test_data_of_more_columns_than_the_bank_has_room_for():
     bank, program = bank_at(columns, get_library("koza", 3000), 1024), np.zeros(30, dtype=np.int64)
     assert len(bank.token) <= 1024
     points = columns[:, choose_points(columns)]
-    assert find_law(STAGES, points[7] * points[3], bank, lambda program, n: True, program) == 3
-    assert find_law(STAGES, np.sin(points[2900]), bank, lambda program, n: True, program) == 0
+    assert length_found(STAGES, points[7] * points[3], bank, program) == 3
+    assert length_found(STAGES, np.sin(points[2900]), bank, program) == 0

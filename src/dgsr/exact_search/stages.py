@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -110,15 +109,7 @@ def task_of(stage, bank):
     )
 
 
-def find_law(
-    stages,
-    target,
-    bank,
-    accepts,
-    program,
-    should_stop: Callable[[], bool] = lambda: False,
-    count_candidates: Callable[[int], None] = lambda n_examined: None,
-):
+def find_law(stages, target, bank, accepts, program, should_stop, count_candidates):
     """Search stage by stage for a program that has the values of a target; return its length, or 0.
 
     The tokens are written into `program`, and the search continues where ``accepts(program, length)`` is
@@ -134,13 +125,13 @@ def find_law(
             count_candidates(limits.CANDIDATES_OF_JOIN - int(remaining[0]))
         else:
             task, progress = task_of(stage, bank), new_progress()
-            goes_on, is_stopped, left = True, False, limits.MOST_CANDIDATES_OF_STAGE
-            while goes_on and not (is_stopped := should_stop()):
+            goes_on, left = True, limits.MOST_CANDIDATES_OF_STAGE
+            while goes_on:
+                if should_stop():
+                    return 0
                 goes_on = go_on(task, progress, target, bank, program)
                 count_candidates(left - int(progress[REMAINING]))
                 left = int(progress[REMAINING])
-            if is_stopped:
-                return 0
             n = int(progress[LENGTH])
         if n > 0 and accepts(program, n):
             return n
