@@ -33,8 +33,7 @@ def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
         yield polynomial_tree(*polynomial)
     elif (quotient := as_rational(columns, y)) is not None:
         if len(columns) == 1:
-            numerator, denominator = map(_rising, quotient)
-            yield from written(numerator, denominator)
+            yield from written(*map(_rising, quotient))
         else:
             yield quotient_tree(*quotient)
 
