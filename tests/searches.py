@@ -13,6 +13,8 @@ from dgsr import DGSRRegressor
 from dgsr.estimator.parameters import grouped
 from dgsr.expressions import Constraints, get_library
 from dgsr.expressions.trees.user_operators import UserOperator
+from dgsr.finders.finder import Problem
+from dgsr.finders.validity import Validity
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.generator.guide.descriptions import describe
@@ -25,6 +27,13 @@ Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
 def flat_regressor(library="auto", generator="auto", **settings):
     """Return an estimator with settings that stand by themselves, which its parameters group."""
     return DGSRRegressor(**grouped({"library": library, "generator": generator, **settings}))
+
+
+def problem_for(data, library, constraints=None):
+    """Return the problem that a finder is given in a search of this table, without constraints by default."""
+    constraints = constraints or Constraints()
+    grammar = constraints.grammar(library, library.n_variables)
+    return Problem(data, library, grammar, Validity(constraints, library), 1e-20)
 
 
 def tiny_guided_config(max_length, **others):

@@ -12,12 +12,12 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
-from dgsr.finders.finder import Problem
 from dgsr.finders.longer import extension as module
 from dgsr.finders.longer.extension import Extender, _gains, _least_gains, extended
 from dgsr.finders.terms import population_of, terms_of
 from dgsr.kernels.random import new_state
 from dgsr.search.evolution import random_population
+from searches import problem_for
 
 LIBRARY = get_library("physics", 3)
 GRAMMAR = Constraints().grammar(LIBRARY)
@@ -64,7 +64,7 @@ def test_gains_are_those_of_least_squares(seed):
 )
 def test_a_missing_term_is_found_wherever_it_is_missing(start, law):
     data = dataset(law(X.T))
-    found = extended(programs(start), Problem.of(data, LIBRARY), 60)
+    found = extended(programs(start), problem_for(data, LIBRARY), 60)
     assert found.nmse(data).min() < 1e-12
 
 
@@ -74,7 +74,7 @@ def test_rows_of_next_to_no_weight_do_not_choose_the_terms():
     table = np.vstack([X, 1e4 * rng.uniform(0.5, 3.0, X.shape)])
     y = np.concatenate([law, 1e4 * rng.normal(size=len(X))])
     data = DataSet.from_arrays(table, y, np.repeat([1.0, 1e-25], len(X)))
-    found = extended(programs("2.5*x1*x2 + 1.5"), Problem.of(data, LIBRARY), 60)
+    found = extended(programs("2.5*x1*x2 + 1.5"), problem_for(data, LIBRARY), 60)
     assert found.nmse(data).min() < 1e-12
 
 
@@ -85,7 +85,7 @@ def test_extensions_begin_with_the_values_of_the_program(seed):
     rng = np.random.default_rng(seed)
     drawn = random_population(3, LIBRARY, Constraints().grammar(LIBRARY), new_state(seed))
     population = Population(LIBRARY, drawn.tokens, drawn.lengths, rng.uniform(0.5, 2.0, (3, 10)))
-    extender = Extender(Problem.of(dataset(rng.normal(size=120)), LIBRARY), 200)
+    extender = Extender(problem_for(dataset(rng.normal(size=120)), LIBRARY), 200)
     turning = {LIBRARY.index["sin"], LIBRARY.index["cos"]}
     for i, program in enumerate(terms_of(population)):
         values = population.predict(X)[i]
@@ -102,7 +102,7 @@ def test_extensions_begin_with_the_values_of_the_program(seed):
 def test_no_sine_is_put_under_a_sine(monkeypatch):
     monkeypatch.setattr(module, "_N_FITTED", 60)
     y = np.sin(X[:, 0] + 0.5 * np.sin(X[:, 1]))
-    extender = Extender(Problem.of(dataset(y), LIBRARY), 60)
+    extender = Extender(problem_for(dataset(y), LIBRARY), 60)
     candidates = extender.candidates(terms_of(programs("sin(1.1*x1 + 0.3)"))[0])
     assert len(candidates) > 0
     for tokens, _ in candidates:
@@ -114,23 +114,23 @@ def test_noise_is_not_extended():
     start = programs("2.5*x1*x2")
     data = dataset(2.0 * X[:, 0] * X[:, 1] + rng.normal(size=len(X)))
     fit_constants(start, data, scaled=False)
-    assert len(extended(start, Problem.of(data, LIBRARY), 120)) == 0
-    assert len(extended(programs("0.5"), Problem.of(dataset(rng.normal(size=len(X))), LIBRARY), 120)) == 0
+    assert len(extended(start, problem_for(data, LIBRARY), 120)) == 0
+    assert len(extended(programs("0.5"), problem_for(dataset(rng.normal(size=len(X))), LIBRARY), 120)) == 0
 
 
 def test_few_rows_allow_few_constants_and_no_extension_is_longer_than_allowed():
     y = 2.0 * X[:, 0] ** 2 - 3.0 * np.sin(X[:, 1]) + 0.5 * X[:, 0] * X[:, 2] + 4.0 * np.log(X[:, 2])
     for n in (8, 12, 40):
-        found = extended(programs("1.5"), Problem.of(DataSet.from_arrays(X[:n], y[:n]), LIBRARY), 120)
+        found = extended(programs("1.5"), problem_for(DataSet.from_arrays(X[:n], y[:n]), LIBRARY), 120)
         assert max((found[i].constants.size for i in range(len(found))), default=0) <= n / 4
     assert len(found) > 0
-    lengths = extended(programs("1.5"), Problem.of(dataset(y), LIBRARY), 13).lengths
+    lengths = extended(programs("1.5"), problem_for(dataset(y), LIBRARY), 13).lengths
     assert 0 < lengths.max() <= 13
 
 
 def test_a_program_without_a_value_is_not_extended():
     data = dataset(X[:, 0])
-    assert len(extended(programs("log(0 - x1)", "1/(x1 - x1)"), Problem.of(data, LIBRARY), 60)) == 0
+    assert len(extended(programs("log(0 - x1)", "1/(x1 - x1)"), problem_for(data, LIBRARY), 60)) == 0
 
 
 @settings(max_examples=20)
@@ -145,5 +145,5 @@ def test_degenerate_tables_are_no_fault(seed):
     library = get_library("physics", d)
     start = Population.from_expressions([Expression.from_text(t, library) for t in ("1.5", "exp(x1)")])
     data = DataSet.from_arrays(table, y)
-    found = extended(start, Problem.of(data, library), 60)
+    found = extended(start, problem_for(data, library), 60)
     assert np.isfinite(found.nmse(data)).all()

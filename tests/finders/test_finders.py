@@ -16,7 +16,7 @@ from dgsr.finders import Budget, Scored
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.exact import ExactStages
 from dgsr.finders.fewer_columns.finder import FewerColumns
-from dgsr.finders.finder import Found, Problem, never
+from dgsr.finders.finder import Found, never
 from dgsr.finders.forms import CommonForms
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.finders.linear.two_terms import two_terms
@@ -26,6 +26,7 @@ from dgsr.finders.scheduler import Scheduler
 from dgsr.finders.terms import population_of
 from dgsr.kernels.grammar import are_valid
 from dgsr.search import Search, SearchConfig
+from searches import problem_for
 
 
 def table(n, d, seed=0, low=0.5, high=3.0):
@@ -68,13 +69,13 @@ PROBLEMS = {made.__name__: made for made in (rate_law, few_rows, with_units, wit
 
 def problem_of(name, library="physics"):
     X, y, constraints = PROBLEMS[name]()
-    return Problem.of(DataSet.from_arrays(X, y), get_library(library, X.shape[1]), constraints), constraints
+    return problem_for(DataSet.from_arrays(X, y), get_library(library, X.shape[1]), constraints), constraints
 
 
 def search_in(data, symmetries):
     """What stands for a search among fewer columns: the line of the first of them."""
     library = get_library("physics", len(data.columns))
-    return linear_models(Problem.of(data, library)).programs
+    return linear_models(problem_for(data, library)).programs
 
 
 def longer(problem, constraints):

@@ -14,9 +14,10 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.syntax import parse
-from dgsr.finders.finder import Problem, never
+from dgsr.finders.finder import never
 from dgsr.finders.forms import _BEGINNINGS, CommonForms, curve_formulas, fitted_curves
 from dgsr.search import Search, SearchConfig
+from searches import problem_for
 
 # Numbers of each form that make sense for x between 0.5 and 12.
 NUMBERS = {
@@ -48,7 +49,7 @@ def values_of(text, numbers, x):
 def fits(columns, y, library="physics", **constraints):
     data = DataSet.from_arrays(columns, y)
     library = get_library(library, columns.shape[1])
-    problem = Problem.of(data, library, Constraints(**constraints))
+    problem = problem_for(data, library, Constraints(**constraints))
     return problem, fitted_curves(problem)
 
 
@@ -156,7 +157,7 @@ def test_forbidden_columns_and_constant_ones_are_left_out():
 def test_a_small_library_has_the_forms_that_it_can_write():
     library = Library("few", ("add", "mul", "div"), True, 1)
     data = DataSet.from_arrays(X[:, None], 1.0 / (2.0 + X))
-    curves = fitted_curves(Problem.of(data, library))
+    curves = fitted_curves(problem_for(data, library))
     assert nmse_of(curves, "1/(a + x)") < 1e-12
     # Whole powers are products; an exponential, a logarithm and free exponents cannot be written.
     assert {form.text for form in COMMON_FORMS if form.program(library, library.first_variable)}.isdisjoint(

@@ -9,9 +9,9 @@ from dgsr import DGSRRegressor
 from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
 from dgsr.expressions.trees.evaluation import evaluate
-from dgsr.finders.finder import Problem
 from dgsr.finders.linear.powers import bases_of, product_of_powers
 from dgsr.finders.linear.quotients import quotients_of_polynomials
+from searches import problem_for
 
 MONEY, RATE, YEARS = (100.0, 10_000.0), (0.01, 0.15), (2.0, 40.0)
 LAWS = {
@@ -58,7 +58,7 @@ def rows(limits, n=100, seed=0):
 
 def programs_of(X, y, library="physics"):
     tokens = get_library(library, X.shape[1])
-    return quotients_of_polynomials(Problem.of(DataSet.from_arrays(X, y), tokens)).programs
+    return quotients_of_polynomials(problem_for(DataSet.from_arrays(X, y), tokens)).programs
 
 
 @pytest.mark.parametrize("law", every_second(LAWS))

@@ -12,10 +12,11 @@ from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.units import Units
-from dgsr.finders.finder import Problem, never
+from dgsr.finders.finder import never
 from dgsr.finders.linear.elimination import RationalFit, _most_needed, _step, eliminated
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.search import Search, SearchConfig, begin_with_search
+from searches import problem_for
 
 seeds = st.integers(0, 2**32 - 1)
 FREE = Constraints()
@@ -23,7 +24,7 @@ FREE = Constraints()
 
 def programs_of(X, y, library="physics", constraints=FREE, weights=None):
     tokens = get_library(library, X.shape[1])
-    problem = Problem.of(DataSet.from_arrays(X, y, weights), tokens, constraints)
+    problem = problem_for(DataSet.from_arrays(X, y, weights), tokens, constraints)
     return quotients_of_polynomials(problem).programs
 
 
@@ -227,7 +228,7 @@ def test_a_library_that_lacks_an_operator_is_left_alone(operator):
     X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
     library = get_library("physics", 2).without([operator])
     data = DataSet.from_arrays(X, X[:, 0] / (1.0 + X[:, 1]))
-    assert len(quotients_of_polynomials(Problem.of(data, library)).programs) == 0
+    assert len(quotients_of_polynomials(problem_for(data, library)).programs) == 0
 
 
 # --- in the search --------------------------------------------------------------------------------

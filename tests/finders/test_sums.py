@@ -10,12 +10,11 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
-from dgsr.finders.finder import Problem
 from dgsr.finders.longer import sums as module
 from dgsr.finders.longer.sums import sums_of_terms
 from dgsr.kernels.random import new_state
 from dgsr.search.evolution import random_population
-from searches import flat_regressor
+from searches import flat_regressor, problem_for
 
 LIBRARY = get_library("physics", 3)
 GRAMMAR = Constraints().grammar(LIBRARY)
@@ -63,7 +62,7 @@ def test_each_term_is_the_one_that_shortens_the_description_the_most(seed):
 def test_a_sum_of_simple_functions_is_found_exactly():
     y = 2.0 * X[:, 0] ** 2 - 3.0 * np.sin(X[:, 1]) + 0.5 * X[:, 0] * X[:, 2] + 4.0 * np.log(X[:, 2]) - 1.0
     data = dataset(y)
-    found = sums_of_terms([NOTHING], Problem.of(data, LIBRARY), 120)
+    found = sums_of_terms([NOTHING], problem_for(data, LIBRARY), 120)
     assert found.nmse(data).min() < 1e-20
 
 
@@ -71,9 +70,9 @@ def test_the_parts_of_programs_are_terms_with_their_constants():
     term = "sin(2.5*x1 + x2)"
     y = 3.0 * np.sin(2.5 * X[:, 0] + X[:, 1]) + 2.0 * X[:, 2]
     data = dataset(y)
-    found = sums_of_terms([population_of(f"exp({term})/x3")], Problem.of(data, LIBRARY), 120)
+    found = sums_of_terms([population_of(f"exp({term})/x3")], problem_for(data, LIBRARY), 120)
     assert found.nmse(data).min() < 1e-20
-    assert np.all(sums_of_terms([NOTHING], Problem.of(data, LIBRARY), 120).nmse(data) > 1e-3)
+    assert np.all(sums_of_terms([NOTHING], problem_for(data, LIBRARY), 120).nmse(data) > 1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -94,7 +93,7 @@ def test_parts_compute_what_they_compute_in_their_program(seed):
 
 def test_noise_has_no_sum():
     y = np.random.default_rng(1).normal(size=len(X))
-    assert len(sums_of_terms([NOTHING], Problem.of(dataset(y), LIBRARY), 120)) == 0
+    assert len(sums_of_terms([NOTHING], problem_for(dataset(y), LIBRARY), 120)) == 0
 
 
 def test_few_rows_allow_few_constants():
@@ -102,7 +101,7 @@ def test_few_rows_allow_few_constants():
     programs = population_of("sin(2.5*x1 + x2)", "exp(0.7*x3)*x2", "(x1 + 0.3)**2/x3")
     for n in (6, 12, 30):
         data = DataSet.from_arrays(X[:n], 3.84 * X[:n, 0] + X[:n, 1] + 0.01 * rng.normal(size=n))
-        found = sums_of_terms([programs], Problem.of(data, LIBRARY), 120)
+        found = sums_of_terms([programs], problem_for(data, LIBRARY), 120)
         n_constants = [found[i].constants.size for i in range(len(found))]
         assert max(n_constants, default=0) <= n / 4
     assert n_constants  # thirty rows have a sum
@@ -110,7 +109,7 @@ def test_few_rows_allow_few_constants():
 
 def test_no_sum_is_longer_than_allowed():
     y = 2.0 * X[:, 0] ** 2 - 3.0 * np.sin(X[:, 1]) + 0.5 * X[:, 0] * X[:, 2] + 4.0 * np.log(X[:, 2])
-    lengths = sums_of_terms([NOTHING], Problem.of(dataset(y), LIBRARY), 17).lengths
+    lengths = sums_of_terms([NOTHING], problem_for(dataset(y), LIBRARY), 17).lengths
     assert len(lengths) > 0
     assert lengths.max() <= 17
 
@@ -119,9 +118,9 @@ def test_a_weight_counts_as_so_many_rows():
     rng = np.random.default_rng(2)
     weights = rng.integers(1, 4, len(X)).astype(float)
     y = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + 0.05 * rng.normal(size=len(X))
-    weighted = sums_of_terms([NOTHING], Problem.of(dataset(y, weights), LIBRARY), 120)
+    weighted = sums_of_terms([NOTHING], problem_for(dataset(y, weights), LIBRARY), 120)
     rows = np.repeat(np.arange(len(X)), weights.astype(int))
-    repeated = sums_of_terms([NOTHING], Problem.of(DataSet.from_arrays(X[rows], y[rows]), LIBRARY), 120)
+    repeated = sums_of_terms([NOTHING], problem_for(DataSet.from_arrays(X[rows], y[rows]), LIBRARY), 120)
     # Fewer effective rows may allow fewer terms, but the sum of two is the same.
     np.testing.assert_array_equal(weighted[0].tokens, repeated[0].tokens)
     np.testing.assert_allclose(weighted[0].constants, repeated[0].constants, rtol=1e-6)

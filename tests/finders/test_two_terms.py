@@ -11,10 +11,10 @@ from dgsr.data.dataset import DataSet
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.units import Units
-from dgsr.finders.finder import Problem
 from dgsr.finders.linear.two_terms import _Pairs, _products, two_terms
 from dgsr.finders.terms import TermPool, columns_of, functions_of, joined
 from dgsr.search import Search, SearchConfig
+from searches import problem_for
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -65,7 +65,7 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
     library = get_library("physics", 2)
     columns = columns_of(Constraints().grammar(library))
     tokens = [*columns, *functions_of(library, columns), *joined(library, columns, columns)]
-    terms = TermPool.of(((term, ()) for term in tokens), Problem.of(DataSet.from_arrays(X, y), library))
+    terms = TermPool.of(((term, ()) for term in tokens), problem_for(DataSet.from_arrays(X, y), library))
     lengths = {}
     for i, j in combinations(range(len(terms.terms)), 2):
         design = np.column_stack([terms.values[[i, j]].T, np.ones(30)])
@@ -84,7 +84,7 @@ def test_a_product_is_found_once():
     X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
     library, y = get_library("physics", 2), X[:, 0] * X[:, 1]
     columns = columns_of(Constraints().grammar(library))
-    problem = Problem.of(DataSet.from_arrays(X, y), library)
+    problem = problem_for(DataSet.from_arrays(X, y), library)
     terms = TermPool.of(((term, ()) for term in [*columns, *functions_of(library, columns)]), problem)
     found = [tokens for tokens, _ in _products(terms, y, library)]
     assert str(Expression(library, found[0])) == "x1*x2"
@@ -113,7 +113,7 @@ def test_degenerate_tables_are_no_fault(seed):
     if rng.uniform() < 0.3 and np.abs(X).max() < 1e100:
         y = X[:, 0].copy()
     library = get_library("physics", d)
-    programs = two_terms(Problem.of(DataSet.from_arrays(X, y), library)).programs
+    programs = two_terms(problem_for(DataSet.from_arrays(X, y), library)).programs
     assert len(programs) <= 140
     assert np.isfinite(programs.constants).all()
 

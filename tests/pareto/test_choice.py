@@ -13,11 +13,11 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.soundness import pure_columns, unseen_waves
-from dgsr.finders.finder import Problem
 from dgsr.finders.lines import linear_models
 from dgsr.pareto import Candidate, ParetoArchive, ParetoFront
 from dgsr.pareto.choosing import total_bits
 from dgsr.pareto.judging import length_on
+from searches import problem_for
 
 LIBRARY = get_library("physics", 1)
 # Great half axes and periods of the planets from Mercury on, in those of the earth.
@@ -293,7 +293,7 @@ def test_columns_of_a_line_are_taken_by_rows_left_out(seed):
     library = get_library("physics", 4)
     X = rng.normal(size=(15, 4))
     y = 3.0 + 2.0 * X[:, 1] - X[:, 3] + 0.5 * rng.normal(size=15)
-    models = linear_models(Problem.of(DataSet.from_arrays(X, y), library)).programs
+    models = linear_models(problem_for(DataSet.from_arrays(X, y), library)).programs
     for program, with_offset in zip((models[0], models[1]), (False, True), strict=True):
         taken, best = [], np.inf
         while len(taken) < 4:
@@ -319,7 +319,7 @@ def test_lines_need_sums_products_and_constants():
     data = DataSet.from_arrays(np.arange(5.0)[:, None], np.arange(5.0))
     for name in ("koza", "physics"):
         library = get_library(name, 1)
-        models = linear_models(Problem.of(data, library)).programs
+        models = linear_models(problem_for(data, library)).programs
         assert (len(models) > 0) == library.has_constants
 
 

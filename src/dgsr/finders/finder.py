@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
-from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.validity import Validity
 
@@ -31,14 +31,7 @@ class Problem(NamedTuple):
     library: Library
     grammar: Grammar  # the columns that may be used, and the largest length of programs
     valid: Validity  # the test of the constraints and the rules of units
-    tolerance: float = 1e-20  # largest NMSE of an exact fit
-
-    @classmethod
-    def of(cls, data: DataSet, library: Library, constraints: Constraints | None = None) -> Problem:
-        """Return the problem of a table, under no constraints by default."""
-        constraints = Constraints() if constraints is None else constraints
-        grammar = constraints.grammar(library, library.n_variables)
-        return cls(data, library, grammar, Validity(constraints, library))
+    tolerance: float  # largest NMSE of an exact fit
 
 
 class Found(NamedTuple):
