@@ -137,12 +137,9 @@ def population_of(library: Library, terms: Sequence[Term]) -> Population:
 
 def terms_of(population: Population) -> list[Term]:
     """Return the programs of a population as terms."""
-    const = population.library.index["const"]
-    found: list[Term] = []
-    for tokens, length, constants in zip(population.tokens, population.lengths, population.constants):
-        own = tokens[:length]
-        found.append((tuple(own.tolist()), tuple(constants[: np.sum(own == const)].tolist())))
-    return found
+    tokens, constants = population.tokens.tolist(), population.constants.tolist()
+    rows = zip(tokens, population.lengths, constants, population.is_constant.sum(axis=1))
+    return [(tuple(own[:n]), tuple(inner[:n_constants])) for own, n, inner, n_constants in rows]
 
 
 def term_of(tree: Tree, library: Library) -> Term | None:
