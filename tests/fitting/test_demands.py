@@ -101,7 +101,7 @@ def test_random_programs_and_terms_have_no_forbidden_column(seed, columns):
     programs = random_population(50, library, grammar, new_state(seed))
     inside = np.arange(programs.tokens.shape[1]) < programs.lengths[:, None]
     assert not forbidden & set(programs.tokens[inside].tolist())
-    for term in simple_terms(library, grammar, 200):
+    for term, _ in simple_terms(library, grammar, 200):
         assert not forbidden & set(term)
     assert {token for (token,) in columns_of(grammar)} == set(
         range(len(library) - 4, len(library))

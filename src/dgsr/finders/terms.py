@@ -115,12 +115,12 @@ def joined(
     return found
 
 
-def simple_terms(library: Library, grammar: Grammar, n: int = 1_000) -> list[tuple[int, ...]]:
+def simple_terms(library: Library, grammar: Grammar, n: int = 1_000) -> list[Term]:
     """Return at most n terms: the columns, functions of one of them, and products and quotients of two."""
     columns = columns_of(grammar)
     few = columns[: int(np.sqrt(n))]
     products = [term for term in joined(library, few, few, ("mul", "div")) if term[1:2] != term[2:]]
-    return [*columns, *functions_of(library, columns), *products][:n]
+    return [(term, ()) for term in [*columns, *functions_of(library, columns), *products][:n]]
 
 
 def population_of(library: Library, terms: Sequence[Term]) -> Population:

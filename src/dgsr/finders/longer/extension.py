@@ -103,8 +103,7 @@ class Extender:
     def __init__(self, problem: Problem, max_length: int) -> None:
         data, library = problem.data, problem.library
         self.data, self.library, self.max_length = data, library, max_length
-        simple = [(term, ()) for term in simple_terms(library, problem.grammar)]
-        pool = TermPool.of(simple, problem).simplest_first()
+        pool = TermPool.of(simple_terms(library, problem.grammar), problem).simplest_first()
         # The first term is the number 1.
         self._terms = [(), *pool.tokens]
         values = pool.values / np.abs(pool.values).max(axis=1, keepdims=True)

@@ -49,8 +49,8 @@ def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: 
     most `max_length` tokens, with fitted constants, for each of a few numbers of terms.
     """
     data, library = problem.data, problem.library
-    simple = [(term, ()) for term in simple_terms(library, problem.grammar)]
-    terms = list(dict.fromkeys([*simple, *(part for each in programs for part in _parts(each))]))
+    parts = (part for each in programs for part in _parts(each))
+    terms = list(dict.fromkeys([*simple_terms(library, problem.grammar), *parts]))
     # Terms are compared on a sample of rows, whose effective number also counts in the description.
     sample = sample_for(len(terms), data)
     pool = TermPool.of(terms, problem._replace(data=sample))
