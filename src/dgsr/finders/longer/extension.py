@@ -83,7 +83,7 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
         # Tangents take two evaluations for every node, and an iteration of a fit as long as five evaluations.
         length = len(program[0])
         work += (2.0 * length + 5.0 * _N_FITTED * STEPS) * length * len(data.y)
-        goes_on = work < most_work and np.isfinite(least) and not deadline()
+        goes_on = n_stale < PATIENCE and work < most_work and np.isfinite(least) and not deadline()
         candidates = extender.candidates(program) if goes_on else []
         if not candidates:
             break
@@ -92,8 +92,6 @@ def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadli
         if bits < least:
             least, n_stale = bits, 0
             found.append(program)
-        if n_stale == PATIENCE:
-            break
     return found
 
 
