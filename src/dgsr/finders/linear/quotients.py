@@ -183,7 +183,7 @@ def _scored(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> 
     residuals = target.predicted(numerator / denominator) - sample.y
     nmse = float(np.mean(sample.weights * residuals**2) / sample.variance)
     n = len(fit.coefficients)
-    bits = 0.5 * sample.n_effective * np.log2(np.maximum(nmse, _ROUNDING)) + BITS_OF_TERM * n
+    bits = float(sample.bits_of_residuals(np.maximum(nmse, _ROUNDING))) + BITS_OF_TERM * n
     variance = nmse / max(len(sample.y) - n, 1)
     return _Candidate(bits if n <= _MOST else np.inf, nmse, variance, fit, terms, target)
 

@@ -129,10 +129,10 @@ class Extender:
         bits[~is_finite], slopes[~is_finite] = np.inf, 0.0
         few = self._few
         gains = _least_gains(slopes[:, few], self._values[:, few], target[few], fitted[few])
-        best = np.argsort(bits - self._saved(gains), axis=None, kind="stable")[:_N_COMPARED]
+        best = np.argsort(bits + self._change(gains), axis=None, kind="stable")[:_N_COMPARED]
         at, term = np.divmod(best[np.isfinite(bits.flat[best])], len(self._terms))
         gains = _gains(slopes[at] * self._values[term], target, fitted)
-        changes = bits[at, term] - self._saved(gains)
+        changes = bits[at, term] + self._change(gains)
         found = []
         for i in np.argsort(changes, kind="stable")[:_N_FITTED].tolist():
             is_factor, node = at[i] >= len(nodes), nodes[at[i] % len(nodes)]
@@ -140,9 +140,9 @@ class Extender:
         room = self.data.n_independent / ROWS_PER_CONSTANT
         return [term for term in found if len(term[0]) <= self.max_length and len(term[1]) <= room]
 
-    def _saved(self, gains: np.ndarray) -> np.ndarray:
-        """Return the bits that are saved when shares of the squared residuals are explained."""
-        return -0.5 * self.data.n_effective * np.log2(np.maximum(1.0 - gains, 1e-30))
+    def _change(self, gains: np.ndarray) -> np.ndarray:
+        """Return the change of the bits of residuals when shares of their squares are explained."""
+        return self.data.bits_of_residuals(np.maximum(1.0 - gains, 1e-30))
 
     def _joined(self, program: Term, node: _Node, term: tuple[int, ...], is_factor: bool) -> Term:
         """Return a program with a term joined at a node, whose new constants do not change its values."""
