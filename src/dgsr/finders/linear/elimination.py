@@ -72,7 +72,7 @@ def eliminated(
     """
     denominator, n_steps = np.ones(len(y)), _FIRST_STEPS
     while len(above) > 0 and len(below) > 0:
-        best, least = None, np.inf
+        steps = []
         for _ in range(n_steps):
             step = _step(terms, y, root, above, below, denominator)
             fit = RationalFit(above, below, step.coefficients)
@@ -82,10 +82,8 @@ def eliminated(
             is_small = sizes < smallest
             denominator[is_small] = np.copysign(smallest, denominator[is_small])
             error = float(np.sum((root * (numerator / denominator - y)) ** 2))
-            if best is None or error < least:
-                best, least = (step, fit, denominator), error
-        assert best is not None
-        step, fit, denominator = best
+            steps.append((error, step, fit, denominator))
+        _, step, fit, denominator = min(steps, key=lambda each: each[0])
         yield fit
         n = len(step.means)
         if n == 2:
