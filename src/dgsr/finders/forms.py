@@ -158,14 +158,8 @@ class CommonForms:
         return Found(curve_formulas(self._curves, problem, deadline), True, n_examined)
 
 
-def common_forms(problem: Problem, n: int, deadline: Deadline = never) -> Population:
-    """Return the n common forms of columns that fit best, without their scales and offsets."""
-    programs, fit, _ = fitted_curves(problem, deadline)
-    return programs[_best_of_each(programs, fit.nmse, 1)[:n]]
-
-
 def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
-    """Return the common forms of the first twelve columns, fitted to the data."""
+    """Return the common forms of the first twelve columns, fitted to the data, those that fit best first."""
     data, library = problem.data, problem.library
     columns = columns_of(problem.grammar)[:_MOST_COLUMNS]
     begun = list[Term]()

@@ -20,7 +20,7 @@ from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
-from dgsr.finders import Budget, Scored, by_total_bits, common_forms
+from dgsr.finders import Budget, Scored, by_total_bits, fitted_curves
 from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.by_group import Grouping, finish_by_group, with_digits_by_group, with_simple_constants
 from dgsr.finishing.digits import with_measured_digits
@@ -195,7 +195,7 @@ def _finished_by_group(
     scored = Scored(found, fit_constants(found, searched, n_iterations=0).nmse)
     found = found[by_total_bits(scored, begun.search.archive, searched)[:_MOST_BY_GROUP]]
     if form is None:
-        forms = common_forms(begun.search.scheduler.problem, _MOST_FORMS, is_over)
+        forms = fitted_curves(begun.search.scheduler.problem, is_over).programs[:_MOST_FORMS]
         found = Population.concatenate([forms, found])
     data = data._replace(columns=rows.coordinates.from_origins(data.columns))
     return finish_by_group(found, rows.coordinates, data, library, rules.grouping, finish_one, is_over, form)
