@@ -21,13 +21,8 @@ def symmetries(
 ) -> None:
     """Say which combinations of columns a target depends on, before any formula is known."""
     from dgsr.cli.tabular import read_table
-    from dgsr.finders.fewer_columns.symmetries import (
-        FEWEST_COLUMNS,
-        MOST_COLUMNS,
-        ROWS_PER_COLUMN,
-        columns_looked_at,
-        find_symmetries,
-    )
+    from dgsr.finders.fewer_columns.symmetries import ROWS_PER_COLUMN, columns_looked_at, find_symmetries
+    from dgsr.finders.terms import WIDEST_TABLE
 
     with input_errors():
         table = read_table(data, target, columns or None, decimal=decimal, thousands=thousands)
@@ -41,7 +36,7 @@ def symmetries(
     nothing = "The rows show no symmetry."
     if not columns_looked_at(table.X):
         nothing = (
-            f"The table was not looked at: it needs {FEWEST_COLUMNS} to {MOST_COLUMNS} columns that are "
+            f"The table was not looked at: it needs 2 to {WIDEST_TABLE} columns that are "
             f"neither constant nor copies, and {ROWS_PER_COLUMN} rows for each."
         )
     for statement in statements or [nothing]:

@@ -21,13 +21,11 @@ from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
 from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
-from dgsr.finders.terms import LEAST_ROWS_PER_CONSTANT, Term, columns_of, population_of
+from dgsr.finders.terms import LEAST_ROWS_PER_CONSTANT, WIDEST_TABLE, Term, columns_of, population_of
 
 # Most starting points of a form in one column, 0.02 to 0.06 s for all forms, and in all columns together.
 _STARTS = 64
 _STARTS_OF_ALL = 320
-# Most columns to which forms are fitted, the first ones.
-_MOST_COLUMNS = 12
 # Most rows, iterations, and fits of a form and column that go on, of the first and of the second fit.
 _FITS = ((60, 15, 3), (1_000, 40, 1))
 # Programs that are fitted between two readings of the clock, in some hundredths of a second.
@@ -161,7 +159,7 @@ class CommonForms:
 def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
     """Return the common forms of the first twelve columns, fitted to the data, those that fit best first."""
     data, library = problem.data, problem.library
-    columns = columns_of(problem.grammar)[:_MOST_COLUMNS]
+    columns = columns_of(problem.grammar)[:WIDEST_TABLE]
     begun = list[Term]()
     for (token,) in columns:
         x = data.columns[token - library.first_variable]

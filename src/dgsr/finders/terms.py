@@ -29,6 +29,8 @@ _MOST_VALUES = 2_000_000
 _MOST_ROWS = 2_000
 #: Fewest rows for each constant of a formula, scale and offset included.
 LEAST_ROWS_PER_CONSTANT = 2
+#: Most columns to which forms are fitted, and of a table that is searched for quotients and for symmetries.
+WIDEST_TABLE = 12
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
 
 

@@ -36,11 +36,8 @@ from dgsr.finders.fewer_columns.tables import (
 )
 from dgsr.finders.fewer_columns.views import NEGLIGIBLE, SMALL, TIMES_LARGE, Logarithms, View
 from dgsr.finders.finder import Deadline, never
+from dgsr.finders.terms import WIDEST_TABLE
 
-#: Fewest columns of a table that is examined.
-FEWEST_COLUMNS = 2
-#: Most columns of a table that is examined.
-MOST_COLUMNS = 12
 #: Fewest rows for each column.
 ROWS_PER_COLUMN = 5
 # Most rows for combinations of columns, and for sums and products. The time rises with their third power.
@@ -205,7 +202,7 @@ def _rows_of(X: np.ndarray, most: int) -> np.ndarray:
 
 
 def _is_suitable(n_rows: int, n_columns: int) -> bool:
-    return FEWEST_COLUMNS <= n_columns <= MOST_COLUMNS and n_rows >= ROWS_PER_COLUMN * n_columns
+    return 2 <= n_columns <= WIDEST_TABLE and n_rows >= ROWS_PER_COLUMN * n_columns
 
 
 class _Step(NamedTuple):

@@ -27,14 +27,15 @@ from dgsr.finders.linear.powers import MOST_COLUMNS, product_of_powers, with_log
 from dgsr.finders.terms import (
     BITS_OF_TERM,
     LEAST_ROWS_PER_CONSTANT,
+    WIDEST_TABLE,
     columns_of,
     over_columns,
     population_of,
     term_of,
 )
 
-# Most columns and fewest rows of a table that is searched.
-_MOST_COLUMNS, _FEWEST_ROWS = 12, 8
+# Fewest rows of a table that is searched.
+_FEWEST_ROWS = 8
 # Most terms of numerator and denominator of a quotient, and of the logarithm of a product of powers.
 _MOST_TERMS, _MOST_OF_POWERS = 60, 100
 # Degrees of numerator and denominator of the quotients that are fitted.
@@ -84,7 +85,7 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
     library = problem.library
     usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
     sample = problem.data.ordinary_rows()
-    is_usable = 0 < len(usable) <= _MOST_COLUMNS and len(sample.y) >= _FEWEST_ROWS
+    is_usable = 0 < len(usable) <= WIDEST_TABLE and len(sample.y) >= _FEWEST_ROWS
     if not is_usable or not {"add", "sub", "mul", "div"} <= set(library.index):
         return Found(population_of(library, []), are_complete=True)
     with np.errstate(all="ignore"):
