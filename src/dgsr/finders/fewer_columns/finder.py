@@ -70,7 +70,7 @@ class FewerColumns:
             searches.insert(max(len(searches) - 1, 0), partial(self._for_parts, library, separation))
         found = list[Term]()
         for search in searches:
-            if deadline() or _is_exact(found, problem):
+            if deadline() or (found and _is_exact(found, problem)):
                 break
             found += search()
         return Found(population_of(library, list(dict.fromkeys(found))), are_complete=True)
@@ -90,8 +90,6 @@ class FewerColumns:
 
 def _is_exact(terms: Sequence[Term], problem: Problem) -> bool:
     """Return whether one of the formulas is an exact fit."""
-    if not terms:
-        return False
     programs = population_of(problem.library, terms)
     programs = programs[problem.valid.whole(programs)]
     return bool(programs.nmse(problem.data).min(initial=np.inf) <= problem.tolerance)

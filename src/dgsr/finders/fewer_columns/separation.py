@@ -64,7 +64,7 @@ def separation_of(reduction: Reduction, rows: np.ndarray, is_over: Deadline = ne
     """Return the sum or product with the smallest leave-one-out error, None if all columns do better."""
     fitted = [None if is_over() else View.of(reduction, rows, (target,)) for target in (False, True)]
     views = [view for view in fitted if view is not None]
-    if reduction.X.shape[1] < 2 or not views:
+    if not views:
         return None
     together = min(views, key=lambda each: each.error_of_y)
     error = together.error_of_y
