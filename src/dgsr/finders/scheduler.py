@@ -62,19 +62,19 @@ class Scheduler:
         """
         if self._budget.is_spent or (is_exact and finder is not two_terms):
             return None
-        return self._counted(finder, self.problem, lambda: self._budget.is_spent, _SHARE)
+        return self._counted(finder, lambda: self._budget.is_spent, _SHARE)
 
     def next_stage(self, deadline: Deadline) -> Population:
         """Return the programs of the next stage of exact search, if there is such a stage and time for it."""
         if self.exact is None or deadline():
             return self._nothing
-        return self._counted(self.exact, self.problem, deadline).programs
+        return self._counted(self.exact, deadline).programs
 
     def repaired(self, near_misses: Population, deadline: Deadline) -> Population:
         """Return near misses that exact search made exact, if it is in use and there is time for it."""
         if self.exact is None or deadline():
             return self._nothing
-        return self._counted(partial(self.exact.repaired, near_misses), self.problem, deadline).programs
+        return self._counted(partial(self.exact.repaired, near_misses), deadline).programs
 
     def at_the_end(
         self, problem: Problem, longer: Longer, is_exact: bool, deadline: Deadline
@@ -93,10 +93,10 @@ class Scheduler:
         if self._has_constants and not deadline():
             yield longer(problem, deadline).programs
 
-    def _counted(self, finder: Finder, problem: Problem, deadline: Deadline, share: float = 1.0) -> Found:
+    def _counted(self, finder: Finder, deadline: Deadline, share: float = 1.0) -> Found:
         """Return the result of a finder, and charge it at most a share of the remaining budget."""
         most = int(share * self._budget.n_left * CANDIDATES_PER_EVALUATION)
-        found = finder(problem, deadline)
+        found = finder(self.problem, deadline)
         self._budget.count_candidates(found.n_examined, most)
         return found
 
