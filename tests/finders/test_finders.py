@@ -9,10 +9,11 @@ import pytest
 
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.data.scored import Scored
 from dgsr.expressions import get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.units import Units
-from dgsr.finders import Budget, Scored
+from dgsr.finders import Budget
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.exact import ExactStages
 from dgsr.finders.fewer_columns.finder import FewerColumns

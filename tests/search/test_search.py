@@ -18,10 +18,10 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.constants.scaling import written_out
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.data.scored import Scored
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
-from dgsr.finders import Scored
 from dgsr.finders.budget import _USUAL_LENGTH, Budget
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator

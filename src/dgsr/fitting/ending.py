@@ -15,12 +15,13 @@ from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncer
 from dgsr.data import Prepared
 from dgsr.data.dataset import MANY_ROWS, DataSet
 from dgsr.data.population import Population
+from dgsr.data.scored import Scored
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
-from dgsr.finders import Budget, Scored, by_total_bits, fitted_curves
+from dgsr.finders import Budget, by_total_bits, fitted_curves
 from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.by_group import Grouping, finish_by_group, with_digits_by_group, with_simple_constants
 from dgsr.finishing.digits import with_measured_digits
