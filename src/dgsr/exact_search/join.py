@@ -161,11 +161,10 @@ def are_close(values, target, tolerance):
 @compiled()
 def fill_tolerance(target, tolerance):
     """Write the largest distance of a join from a target; return False if the target is not finite."""
-    size = 0.0
-    for j in range(limits.N_POINTS):
-        size = max(size, abs(target[j]))
-        if not abs(target[j]) < 1e100:
-            return False
+    least, largest = extremes(target)
+    size = max(-least, largest)
+    if not size < 1e100:
+        return False
     for j in range(limits.N_POINTS):
         tolerance[j] = limits.CLOSE * abs(target[j]) + limits.CLOSE_BY_LARGEST * size
     return True
@@ -320,10 +319,9 @@ def write_unary_or_power(unary, power, bank, program, n):
     if unary >= 0:
         program[0] = bank.unary_tokens[unary]
         at = 1
-    for k in range(power):
-        if k < power - 1:
-            program[at] = bank.binary_tokens[2]
-            at += 1
-        copy_to(program[at:], inside)
-        at += n
-    return at
+    for _ in range(1, power):
+        program[at] = bank.binary_tokens[2]
+        copy_to(program[at + 1 :], inside)
+        at += n + 1
+    copy_to(program[at:], inside)
+    return at + n
