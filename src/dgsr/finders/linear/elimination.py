@@ -88,7 +88,7 @@ def eliminated(
         n = len(step.means)
         if n == 2:
             return
-        fewer = n - (1 if n <= _ONE_BY_ONE else max(n // _LEFT_OUT, 1))
+        fewer = n - (1 if n <= _ONE_BY_ONE else n // _LEFT_OUT)
         remaining = _most_needed(step, min(few or n, fewer))
         is_above, n_steps = remaining < len(above), _STEPS
         above, below = above[remaining[is_above]], below[remaining[~is_above] - len(above)]

@@ -36,8 +36,9 @@ from dgsr.finders.terms import (
 
 # Fewest rows of a table that is searched.
 _FEWEST_ROWS = 8
-# Most terms of numerator and denominator of a quotient, and of the logarithm of a product of powers.
-_MOST_TERMS, _MOST_OF_POWERS = 60, 100
+# Most terms of numerator and denominator of a quotient. The logarithm of a product of powers may have as many
+# as the rows allow, 100 for the 200 rows on which quotients are compared.
+_MOST_TERMS = 60
 # Degrees of numerator and denominator of the quotients that are fitted.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
@@ -104,14 +105,14 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
     """Yield the best fits of all kinds up to the first exact one."""
     columns: dict[Tree, np.ndarray] = {f"x{column + 1}": sample.columns[column] for column in usable}
     plain, targets = Terms.of(columns), list(targets_of(sample.y, sample.weights, library))
-    most = min(_MOST_TERMS, len(sample.y) // LEAST_ROWS_PER_CONSTANT)
+    room = len(sample.y) // LEAST_ROWS_PER_CONSTANT
+    most = min(_MOST_TERMS, room)
 
     def kinds_of_terms() -> Iterator[tuple[Terms, Target, Iterable[_Kind]]]:
         yield from ((plain, target, _kinds(plain, target, most)) for target in targets)
         of = {target.inverse: target for target in targets}
         if "exp" in of:
-            most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // LEAST_ROWS_PER_CONSTANT)
-            for terms, kinds in with_logarithms(columns, library, most_of_powers):
+            for terms, kinds in with_logarithms(columns, library, room):
                 yield terms, of["exp"], kinds
         if None in of:
             for terms in with_powers(columns, plain, library, of[None], most):

@@ -30,9 +30,8 @@ from dgsr.finders.terms import (
     terms_of,
 )
 
-# Values, terms times rows, and fewest rows, of the first comparison.
+# Values, terms times rows, of the first comparison. Of a thousand terms these are 150 rows.
 _MOST_VALUES = 150_000
-_FEWEST_ROWS = 100
 # Extensions of a step that are compared on all rows, and that are fitted.
 _N_COMPARED = 300
 _N_FITTED = 6
@@ -109,7 +108,7 @@ class Extender:
         self._sines = sines_of(library)
         self._is_turning = np.array([bool(self._sines.intersection(term)) for term in self._terms])
         self._root = np.sqrt(data.weights)
-        n_rows = max(_MOST_VALUES // len(self._terms), _FEWEST_ROWS)
+        n_rows = _MOST_VALUES // len(self._terms)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
 
     @np.errstate(all="ignore")  # terms that overflow are left out
