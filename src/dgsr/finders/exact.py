@@ -25,10 +25,9 @@ class ExactStages:
     def __init__(self, problem: Problem, budget: Budget) -> None:
         self._budget = budget
         self.solver = ExactSolver(problem.library, problem.data, problem.grammar)
-        most = self._most
         self.law = self.solver.solve(0)
         # The first stage takes milliseconds, which may be longer than all evaluations of a small budget.
-        budget.count_candidates(self.solver.n_examined, most)
+        budget.count_candidates(self.solver.n_examined, self._most)
         # The number of the next stage, and the step to the following one, by which islands divide the stages.
         self._stage, self._step = 1, 1
 
