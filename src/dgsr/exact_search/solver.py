@@ -51,13 +51,12 @@ class ExactSolver:
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = limits.LARGE) -> None:
         self.library, self.size, self.grammar = library, size, grammar
         self._data, self.n_examined = data, 0
-        columns = np.arange(len(data.columns))
-        self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
+        self._usable = np.flatnonzero(grammar.is_variable) - library.first_variable  # not forbidden
         ordinary = np.flatnonzero(data.has_ordinary_weight)
         n_rows = min(len(ordinary), limits.MOST_ROWS)
         rows = ordinary[np.arange(n_rows) * len(ordinary) // n_rows]  # evenly spread; a table may be sorted
         self._columns = np.ascontiguousarray(data.columns[:, rows])
-        self._y = data.y[rows].astype(np.float64)
+        self._y = data.y[rows]
         self._has_points = len(rows) >= limits.N_POINTS and len(self._usable) > 0
         if self._has_points:
             points = choose_points(self._columns[self._usable])
