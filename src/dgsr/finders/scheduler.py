@@ -43,9 +43,9 @@ class Scheduler:
 
     def __init__(self, problem: Problem, budget: Budget, look_up: bool, search_in: SearchIn | None) -> None:
         self.problem, self._budget = problem, budget
-        self._has_constants, self._forms = problem.library.has_constants, CommonForms()
+        has_constants, self._forms = problem.library.has_constants, CommonForms()
         self._nothing = Population.empty(0, problem.library, problem.grammar.max_length, 0)
-        self._look_up = look_up and self._has_constants
+        self._look_up = look_up and has_constants
         self.finders: tuple[Finder, ...] = ()
         if self._look_up:
             self.finders = two_terms, self._forms, quotients_of_polynomials
@@ -53,7 +53,7 @@ class Scheduler:
                 self.finders += (FewerColumns(search_in, budget),)
         if self._look_up and len(problem.data.groups):
             self.finders = (self._forms, *_in_each_group(problem.data, self.finders))
-        self.exact = ExactStages(problem, budget) if look_up and not self._has_constants else None
+        self.exact = ExactStages(problem, budget) if look_up and not has_constants else None
 
     def before_rounds(self, finder: Finder, is_exact: bool) -> Found | None:
         """Return the result of a finder, None if there is no time for it or it is unnecessary.
@@ -83,14 +83,14 @@ class Scheduler:
 
         After an exact fit the common forms are fitted only where the table has a single column, since the fit
         may be equal to one of them. Candidates are not counted here, since a resumed fit repeats this step.
-        The problem may have more rows than that of the search. All these finders return complete formulas.
+        The library has constants. The problem may have more rows than the search. All formulas are complete.
         """
-        short: list[Finder] = [linear_models] if self._has_constants else []
+        short: list[Finder] = [linear_models]
         if self._look_up and not (is_exact and len(columns_of(problem.grammar)) > 1):
             short.append(self._forms.whole)
         found = [finder(problem, deadline).programs for finder in short if not deadline()]
         yield Population.concatenate([self._nothing, *found])
-        if self._has_constants and not deadline():
+        if not deadline():
             yield longer(problem, deadline).programs
 
     def _counted(self, finder: Finder, deadline: Deadline, share: float = 1.0) -> Found:
