@@ -145,14 +145,13 @@ class Extender:
 
     def _joined(self, program: Term, node: _Node, term: tuple[int, ...], is_factor: bool) -> Term:
         """Return a program with a term joined at a node, whose new constants do not change its values."""
-        (tokens, constants), index = program, self.library.index
-        add, mul, const = index["add"], index["mul"], index["const"]
+        add, mul, const = (self.library.index[name] for name in ("add", "mul", "const"))
         new: tuple[int, ...]
         if is_factor:
             new, own = ((mul, add, const, mul, const, *term), (1.0, 0.0)) if term else ((mul, const), (1.0,))
         else:
             new, own = ((add, mul, const, *term) if term else (add, const)), (0.0,)
-        return _inserted(tokens, new, node.tokens.start), _inserted(constants, own, node.constants.start)
+        return _inserted(program, node, new, own)
 
     def _nodes(self, tokens: tuple[int, ...]) -> list[_Node]:
         """Return the nodes of a program, in the order of its tokens."""
@@ -172,10 +171,7 @@ class Extender:
         sizes = np.sqrt(np.mean(values**2, axis=1))
         steps = _STEP * np.where(np.isfinite(sizes) & (sizes > 0.0), sizes, 1.0)
         moved = [
-            (
-                _inserted(tokens, (add, const), node.tokens.start),
-                _inserted(constants, (sign * step,), node.constants.start),
-            )
+            _inserted(program, node, (add, const), (sign * step,))
             for sign in (1.0, -1.0)
             for node, step in zip(nodes, steps.tolist())
         ]
@@ -216,9 +212,10 @@ def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.n
     return explained / max(float(residuals @ residuals), 1e-300)
 
 
-def _inserted(items: tuple, new: tuple, at: int) -> tuple:
-    """Return a tuple with new items before those from position `at` on."""
-    return (*items[:at], *new, *items[at:])
+def _inserted(program: Term, node: _Node, new: tuple[int, ...], own: tuple[float, ...]) -> Term:
+    """Return a program with new tokens, and their own constants, before a node."""
+    (tokens, constants), at, place = program, node.tokens.start, node.constants.start
+    return (*tokens[:at], *new, *tokens[at:]), (*constants[:place], *own, *constants[place:])
 
 
 def _without(target: np.ndarray, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
