@@ -71,8 +71,6 @@ def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynom
         chosen = np.arange(len(used))
     else:
         chosen = _pursued(scaled, y, min(_MOST_PURSUED, len(y) // _ROWS_PER_TERM))
-    if not len(chosen):
-        return None
     fit, *_ = np.linalg.lstsq(scaled[chosen].T, y, rcond=None)
     coefficients, divisor = whole(fit / norms[used[chosen]])
     if coefficients is None:
