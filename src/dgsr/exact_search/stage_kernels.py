@@ -96,13 +96,13 @@ def _search_wide(progress, target, bank, program):
 
 
 @compiled()
-def _has_values(join, contexts, target, tolerance, bank, work):
+def _has_values(join, contexts, target, tolerance, bank, query):
     """Return whether a join in contexts has the target's values, in spite of the rounding of inversions."""
-    values_of_join(join, bank, work[0], work[1])
+    values_of_join(join, bank, query.work, query.made)
     for i in range(len(contexts) - 1, -1, -1):
-        copy_to(work[0], work[1])
-        fill_hole(contexts[i], bank, work[0], work[1])
-    return are_close(work[1], target, tolerance)
+        copy_to(query.work, query.made)
+        fill_hole(contexts[i], bank, query.work, query.made)
+    return are_close(query.made, target, tolerance)
 
 
 @compiled()
@@ -111,7 +111,7 @@ def _search_in_contexts(task, progress, target, bank, program):
     tolerance, query = np.empty(limits.N_POINTS), new_query(target)
     if not fill_tolerance(target, tolerance):
         return False
-    work, between = np.empty((2, limits.N_POINTS)), np.empty(limits.N_POINTS)
+    between = np.empty(limits.N_POINTS)
     n_outermost, n_up_to = 1 if task.plain else n_outer(bank), bank.n_up_to
     n_inner = task.inner[1] - task.inner[0]
     n_firsts = max(
@@ -153,7 +153,7 @@ def _search_in_contexts(task, progress, target, bank, program):
         progress[REMAINING] -= limits.CANDIDATES_OF_JOIN_IN_STAGE - query.remaining[0]
         if found.nodes == NONE or length_in(found, contexts, bank) > len(program):
             continue
-        if _has_values(found, contexts, target, tolerance, bank, work):
+        if _has_values(found, contexts, target, tolerance, bank, query):
             progress[_NODES] = found.nodes + n_nodes
             progress[LENGTH] = write_in(found, contexts, bank, program)
     return False
@@ -162,10 +162,9 @@ def _search_in_contexts(task, progress, target, bank, program):
 @compiled()
 def _search_in_sine(task, progress, target, bank, program):
     """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`."""
-    tolerance, query = np.empty(limits.N_POINTS), new_query(target)
-    if not fill_tolerance(target, tolerance):
+    query, between = new_query(target), np.empty(limits.N_POINTS)
+    if not fill_tolerance(target, query.tolerance):
         return False
-    between, operands = np.empty(limits.N_POINTS), np.empty(limits.MOST_OPERANDS)
     inner, innermost = task.inner, task.innermost
     n_innermost = innermost[1] - innermost[0]
     n_inside = (inner[1] - inner[0]) * n_innermost
@@ -190,7 +189,7 @@ def _search_in_sine(task, progress, target, bank, program):
                 least, largest = extremes(between)
                 if sine >= 0 and (sign < 2 or even) and max(-least, largest) <= 1.0:
                     between[0] = between[0] if sign < 2 else -between[0]
-                    n_operands = operands_of(op, between[:1], task.largest, operands)
+                    n_operands = operands_of(op, between[:1], task.largest, query.operands)
         if o >= n_operands:
             progress[_AT] = (around + 1) * limits.MOST_OPERANDS * n_inside
             continue
@@ -207,8 +206,7 @@ def _search_in_sine(task, progress, target, bank, program):
         if left <= 1:
             continue
         query.remaining[0] = limits.CANDIDATES_OF_JOIN_IN_STAGE
-        arguments = task.n_firsts, target, tolerance, bank, len(program), left, query
-        found = _join_in_sine(operands[o], contexts, *arguments)
+        found = _join_in_sine(query.operands[o], contexts, task.n_firsts, bank, len(program), left, query)
         progress[REMAINING] -= limits.CANDIDATES_OF_JOIN_IN_STAGE - query.remaining[0]
         if found.nodes < NONE:
             progress[_NODES] = found.nodes + n_nodes
@@ -226,14 +224,14 @@ def _number_of(op, bank):
 
 
 @compiled()
-def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, most_nodes, query):
+def _join_in_sine(operand, contexts, n_firsts, bank, most, most_nodes, query):
     """Return the simplest join in contexts, given the first value of a sine's operand.
 
-    The contexts are one around the sine, the sine, and two inside. The whole has at most `most` tokens, and
-    the join fewer than `most_nodes` nodes.
+    The contexts are one around the sine, the sine, and two inside. The whole has the values of the query and
+    at most `most` tokens, and the join fewer than `most_nodes` nodes.
     """
     best, nodes = Join(NONE, -1, 1, ALONE, 0, 0), most_nodes
-    work, one = np.empty((2, limits.N_POINTS)), query.work[:2]
+    one = query.work[:2]
     one[1] = operand
     for context in contexts[2:]:
         one[0] = one[1]
@@ -258,6 +256,6 @@ def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, mo
             if query.remaining[0] < 0:
                 return best
             query.remaining[0] -= limits.EVALUATION
-            if _has_values(found, contexts, target, tolerance, bank, work):
+            if _has_values(found, contexts, query.values, query.tolerance, bank, query):
                 best, nodes = found, n_nodes
     return best
