@@ -17,8 +17,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
 from dgsr.finders.exact import ExactStages
-from dgsr.finders.fewer_columns.finder import FewerColumns
-from dgsr.finders.fewer_columns.parts import SearchIn
+from dgsr.finders.fewer_columns.finder import FewerColumns, SearchIn
 from dgsr.finders.finder import Deadline, Finder, Found, Problem
 from dgsr.finders.forms import CommonForms
 from dgsr.finders.linear.quotients import quotients_of_polynomials

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
 from dgsr.data import redundant_columns
 from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.rewriting.merging import merge
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.trees import Tree
 from dgsr.finders.budget import Budget
-from dgsr.finders.fewer_columns.parts import SearchIn, search_parts
 from dgsr.finders.fewer_columns.separation import Separation
 from dgsr.finders.fewer_columns.symmetries import reductions_of, smallest_separation
 from dgsr.finders.fewer_columns.tables import Reduction, product
 from dgsr.finders.finder import Deadline, Found, Problem
-from dgsr.finders.terms import Term, columns_of, population_of, term_of
+from dgsr.finders.terms import Term, columns_of, over_columns, population_of, term_of
+
+#: A function that searches for the law of a table, with symmetries if its flag is set, and returns the front.
+SearchIn = Callable[[DataSet, bool], Population]
 
 # Largest share of the remaining seconds for the search for symmetries and separations.
 _LOOKING = 0.2
@@ -32,6 +37,14 @@ _LAST_SHARE = 0.6
 _MOST_EVALUATIONS = 1_000_000
 # Fewest evaluations for each part with which the search for the parts begins.
 _LEAST_OF_PART = 500
+# Most evaluations of the search for a part. Common forms often end it at once.
+_MOST_OF_PART = 200_000
+# Most combinations of formulas for the parts.
+_MOST_TOGETHER = 100
+# Smallest NMSE of a part that counts, in squared errors of the separation, to which its values are exact.
+_INEXACT = 0.3
+# Effective numbers of rows that are tried in description lengths, as shares of the number of rows.
+_COUNTED = (1.0, 0.25, 0.0625)
 
 
 class FewerColumns:
@@ -86,6 +99,43 @@ class FewerColumns:
         with self._budget.share_of_rest(_SHARE, _MOST_EVALUATIONS):
             trees = search_parts(separation, self._search_in, self._budget)
         return lifted(trees, separation.reduction, library)
+
+
+def search_parts(separation: Separation, search_in: SearchIn, budget: Budget) -> list[Tree]:
+    """Return sums or products of the formulas that searches with equal budgets find for the parts.
+
+    Each part of the target is a function of its own columns, and the surrogate has its approximate values.
+    The constants of the formulas are fitted to the data afterwards.
+    """
+    n_parts = len(separation.groups)
+    n_kept = max(int(_MOST_TOGETHER ** (1.0 / n_parts) + 1e-9), 2)
+    X, found = separation.reduction.X[separation.rows], list[list[Tree]]()
+    for i, (group, values) in enumerate(zip(separation.groups, separation.parts)):
+        data = DataSet.from_arrays(X[:, group], values)
+        with budget.share_of_rest(1.0 / (n_parts - i), _MOST_OF_PART):
+            front = search_in(data, len(group) > 1)
+        columns = [f"x{column + 1}" for column in group]
+        best = _shortest_descriptions(front, data, _INEXACT * separation.error**2, n_kept)
+        found.append([over_columns(front[k].tree, columns) for k in best])
+    joint = "mul" if separation.is_product else "add"
+    constant: Tree = separation.constant
+    # Two formulas for each of seven parts make more than the most.
+    combinations = itertools.islice(itertools.product(*found), _MOST_TOGETHER)
+    return [reduce(lambda a, b: (joint, a, b), trees, constant) for trees in combinations]
+
+
+def _shortest_descriptions(front: Population, data: DataSet, inexact: float, n: int) -> list[int]:
+    """Return the n formulas with the shortest descriptions of formula and residuals.
+
+    An NMSE below `inexact` counts as `inexact`, since a formula that fits the values more closely fits the
+    errors of the surrogate. These errors are correlated between neighbouring rows, so that the effective
+    number of rows is unknown; the orders for several numbers are interleaved.
+    """
+    with np.errstate(all="ignore"):
+        logarithms = np.log2(np.maximum(np.nan_to_num(front.nmse(data), nan=np.inf), inexact))
+    bits = structure_bits(front.library, front.tokens, front.lengths)
+    orders = [np.argsort(bits + 0.5 * share * len(data.y) * logarithms, kind="stable") for share in _COUNTED]
+    return list(dict.fromkeys(np.array(orders).T.ravel().tolist()))[:n]
 
 
 def _is_exact(terms: Sequence[Term], problem: Problem) -> bool:
