@@ -134,8 +134,7 @@ def fill(points, bank):
             f, s = bank.first[i], bank.second[i]
             apply(op, bank.address[i], values[f], values[s], values[i], limits.N_POINTS)
         at_first[i] = values[i, 0]
-    operands = bank.first, bank.second
-    _fill_first(bank.n_kept, bank.opcode, bank.address, operands, at_first)
+    _fill_first(bank.n_kept, bank.opcode, bank.address, bank.first, bank.second, at_first)
     n_alike = np.zeros(len(slots), dtype=np.uint8)
     for i in range(len(bank.token)):
         if at_first[i] != 0.0 and abs(at_first[i]) < 1e100:
@@ -152,9 +151,8 @@ def fill(points, bank):
 
 
 @allocation_free
-def _fill_first(start, opcode, address, operands, at_first):
+def _fill_first(start, opcode, address, first, second, at_first):
     """Write the values at the first point of the subprograms from `start` on, faster than `apply` would."""
-    first, second = operands
     for i in range(start, len(opcode)):
         op, f, s = opcode[i], at_first[first[i]], at_first[second[i]]
         if op == ADD:
