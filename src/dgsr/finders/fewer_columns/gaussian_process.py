@@ -139,7 +139,7 @@ def _best(
     Z, values = (U - U.mean(axis=0)) / spread, (target - middle) / size
     distances = [squared_distances(Z[:, group] * relevance[group]) for group in groups]
     linear = LINEAR * (1.0 + Z @ Z.T)
-    best: tuple[float, float, float, tuple[np.ndarray, ...], np.ndarray] | None = None
+    best: Surrogate | None = None
     for length in lengths:
         kernels = tuple(
             np.exp(squared / (-2.0 * len(group) * length**2)) for group, squared in zip(groups, distances)
@@ -147,14 +147,12 @@ def _best(
         kernel = linear + (kernels[0] if len(kernels) == 1 else np.sum(kernels, axis=0))
         for noise in noises:
             fit = left_out(kernel, values, noise)
-            if fit is not None and (best is None or fit[0] < best[0]):
-                best = fit[0], length, noise, kernels, fit[1]
-    if best is None:
-        return None
-    error, length, noise, kernels, factor = best
-    # The inverse gives the leave-one-out errors, but its weights are too inexact for the functions of groups.
-    weights = lapack.dpotrs(factor, values, lower=1)[0]
-    return Surrogate(Z, spread, middle, size, groups, relevance, error, length, noise, kernels, weights)
+            if fit is not None and (best is None or fit[0] < best.error):
+                # The weights by the inverse of `left_out` are too inexact for the functions of groups.
+                weights = lapack.dpotrs(fit[1], values, lower=1)[0]
+                found = fit[0], length, noise, kernels, weights
+                best = Surrogate(Z, spread, middle, size, groups, relevance, *found)
+    return best
 
 
 def left_out(kernel: np.ndarray, values: np.ndarray, noise: float) -> tuple[float, np.ndarray, float] | None:
