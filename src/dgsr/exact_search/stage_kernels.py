@@ -114,14 +114,11 @@ def _search_in_contexts(task, progress, target, bank, program):
     between = np.empty(limits.N_POINTS)
     n_outermost, n_up_to = 1 if task.plain else n_outer(bank), bank.n_up_to
     n_inner = task.inner[1] - task.inner[0]
-    n_firsts = max(
-        limits.FEWEST_FIRSTS, limits.CANDIDATES_OF_STAGE // (ALONE * n_outermost * task.n_outer * n_inner)
-    )
+    per_first = ALONE * n_outermost  # candidates of a join for each subprogram tried as the first of two
+    n_firsts = max(limits.FEWEST_FIRSTS, limits.CANDIDATES_OF_STAGE // (per_first * task.n_outer * n_inner))
     n_firsts_of_both = min(n_up_to[4 if task.plain else 3], n_firsts), min(n_up_to[2], n_firsts)
     if progress[_JOINS] < 0:
-        progress[_JOINS] = limits.CANDIDATES_OF_STAGE // (
-            ALONE * n_outermost * min(n_firsts, len(bank.token))
-        )
+        progress[_JOINS] = limits.CANDIDATES_OF_STAGE // (per_first * min(n_firsts, len(bank.token)))
     pause, now = progress[REMAINING] - limits.CANDIDATES_AT_ONCE, -1
     while progress[_AT] < task.n_outer * n_inner:
         if progress[REMAINING] <= pause:
