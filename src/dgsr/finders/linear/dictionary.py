@@ -11,6 +11,9 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.rewriting.polynomials import Polynomial, exponents_of, products_of
 from dgsr.expressions.trees.trees import Tree
 
+#: The values of columns by their trees.
+Columns = Mapping[Tree, np.ndarray]
+
 # Highest degree of a term for one column, two and so on; for more columns it is the last one.
 _HIGHEST_DEGREES = (6, 5, 4, 3, 3, 2)
 # Smallest target, as a share of the largest, from which the weights of errors of its square are computed. It
@@ -35,7 +38,7 @@ class Terms(NamedTuple):
     values: np.ndarray  # (n_rows, n_terms)
 
     @classmethod
-    def of(cls, columns: Mapping[Tree, np.ndarray], factors: Sequence[tuple[int, ...]] = ()) -> Terms:
+    def of(cls, columns: Columns, factors: Sequence[tuple[int, ...]] = ()) -> Terms:
         """Return the terms of columns, which are given by their trees.
 
         By default these are all products up to a degree; `factors` has the columns of each term instead.
@@ -121,7 +124,7 @@ def targets_of(y: np.ndarray, weights: np.ndarray, library: Library) -> Iterator
 
 
 def with_functions(
-    columns: Mapping[Tree, np.ndarray], plain: Terms, library: Library, targets: Sequence[Target], most: int
+    columns: Columns, plain: Terms, library: Library, targets: Sequence[Target], most: int
 ) -> Iterator[tuple[Terms, Target]]:
     """Yield the terms in which a function of a column stands in its place, for each target the two best.
 

@@ -19,6 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dtrtri
 
+#: The numbers of the terms that are allowed in numerator and denominator.
+Kind = tuple[np.ndarray, np.ndarray]
+
 # Reweighted steps of the fit with all terms, and after terms were left out.
 _FIRST_STEPS, _STEPS = 3, 2
 # Up to 13 terms are left out one by one; of more, their number divided by 6 at once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
 
 import numpy as np
@@ -11,8 +11,8 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.rewriting.algebra import multiplied
 from dgsr.expressions.rewriting.polynomials import quotient_tree
 from dgsr.expressions.trees.trees import Tree
-from dgsr.finders.linear.dictionary import LEFT_OVER, Target, Terms, polynomial_of
-from dgsr.finders.linear.elimination import eliminated
+from dgsr.finders.linear.dictionary import LEFT_OVER, Columns, Target, Terms, polynomial_of
+from dgsr.finders.linear.elimination import Kind, eliminated
 from dgsr.finders.terms import over_columns
 
 # Degrees of the numerator and denominator of the quotients by which powers are compared.
@@ -25,9 +25,7 @@ MOST_COLUMNS = 5
 _FACTORS = ("add", "sub")
 
 
-def bases_of(
-    columns: Mapping[Tree, np.ndarray], operators: Sequence[str] = _FACTORS
-) -> dict[Tree, np.ndarray]:
+def bases_of(columns: Columns, operators: Sequence[str] = _FACTORS) -> dict[Tree, np.ndarray]:
     """Return columns x, their factors of growth 1 + x and of decay 1 - x, as trees with their values.
 
     Only bases that are positive on all rows are returned. A column that reaches 1 in size is read as percent.
@@ -44,9 +42,7 @@ def bases_of(
     return {tree: own for tree, own in bases.items() if (own > 0.0).all()}
 
 
-def with_logarithms(
-    columns: Mapping[Tree, np.ndarray], library: Library, most: int
-) -> Iterator[tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]]:
+def with_logarithms(columns: Columns, library: Library, most: int) -> Iterator[tuple[Terms, list[Kind]]]:
     """Yield the terms of the logarithm of a product of powers, and the kinds of quotients of these terms.
 
     The terms are columns, logarithms of columns and of factors of growth, and products of a column and a
@@ -66,9 +62,7 @@ def with_logarithms(
             yield _of_logarithms(columns, bases, most)
 
 
-def _of_logarithms(
-    columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], most: int
-) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
+def _of_logarithms(columns: Columns, bases: Columns, most: int) -> tuple[Terms, list[Kind]]:
     """Return the terms with the logarithms of given bases, and the kinds; see `with_logarithms`."""
     n = len(columns)
     pairs = [(i, n + j) for i in range(n) for j in range(len(bases))]
@@ -79,9 +73,7 @@ def _of_logarithms(
     return terms, [kind for kind in kinds if sum(map(len, kind)) <= most]
 
 
-def with_powers(
-    columns: Mapping[Tree, np.ndarray], plain: Terms, library: Library, target: Target, most: int
-) -> list[Terms]:
+def with_powers(columns: Columns, plain: Terms, library: Library, target: Target, most: int) -> list[Terms]:
     """Return terms with a power of two columns, which replaces its exponent or is added to the columns.
 
     These are at most two: the terms whose quotients fit best with all terms and with few, if they fit better

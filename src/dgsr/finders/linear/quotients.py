@@ -22,7 +22,7 @@ from dgsr.expressions.trees.trees import Tree
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.linear.dictionary import BEST, Target, Terms, polynomial_of, targets_of, with_functions
-from dgsr.finders.linear.elimination import RationalFit, eliminated
+from dgsr.finders.linear.elimination import Kind, RationalFit, eliminated
 from dgsr.finders.linear.powers import MOST_COLUMNS, product_of_powers, with_logarithms, with_powers
 from dgsr.finders.terms import (
     BITS_OF_TERM,
@@ -60,10 +60,6 @@ _SHARE_OF_ROWS = 0.8
 _MOST_LEFT_OUT = 4.0
 # Smallest factor by which the NMSE of a law grows when it loses a term.
 _CLIFF = 1e12
-
-
-# The numbers of the terms that are allowed in numerator and denominator.
-_Kind = tuple[np.ndarray, np.ndarray]
 
 
 class _Candidate(NamedTuple):
@@ -108,7 +104,7 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
     room = len(sample.y) // LEAST_ROWS_PER_CONSTANT
     most = min(_MOST_TERMS, room)
 
-    def kinds_of_terms() -> Iterator[tuple[Terms, Target, Iterable[_Kind]]]:
+    def kinds_of_terms() -> Iterator[tuple[Terms, Target, Iterable[Kind]]]:
         yield from ((plain, target, _kinds(plain, target, most)) for target in targets)
         of = {target.inverse: target for target in targets}
         if "exp" in of:
@@ -128,7 +124,7 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
                 return
 
 
-def _best(terms: Terms, target: Target, kinds: Iterable[_Kind], sample: DataSet) -> Iterator[_Candidate]:
+def _best(terms: Terms, target: Target, kinds: Iterable[Kind], sample: DataSet) -> Iterator[_Candidate]:
     """Yield the best fits of every kind that improves on the kinds before it."""
     least = np.inf
     for kind in kinds:
@@ -190,7 +186,7 @@ def _scored(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> 
     return _Candidate(bits if n <= _MOST else np.inf, nmse, variance, fit, terms, target)
 
 
-def _kinds(terms: Terms, target: Target, most: int) -> Iterator[_Kind]:
+def _kinds(terms: Terms, target: Target, most: int) -> Iterator[Kind]:
     """Yield the kinds, which are the terms allowed in numerator and denominator, in order of their number."""
     up_to = terms.up_to
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES if max(above, below) < len(up_to)]
