@@ -118,8 +118,7 @@ def fit_surrogate(
     alike = _best(U, target, np.ones(n_columns), together, lengths, noises)
     if alike is None:
         return None
-    slopes = alike.gradient * alike.spread
-    bends = np.sqrt(np.mean((slopes - slopes.mean(axis=0)) ** 2, axis=0))
+    bends = (alike.gradient * alike.spread).std(axis=0)
     relevance = np.maximum(bends / max(bends.max(), 1e-300), _LEAST_RELEVANCE)
     lengths = [alike.length * ratio for ratio in NEAR]
     own = _best(U, target, relevance / np.sqrt(np.mean(relevance**2)), together, lengths, noises)
