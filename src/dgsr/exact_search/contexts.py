@@ -33,7 +33,6 @@ from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import COS, EXP, SIN
 
 
-@compiled()
 def n_contexts(n_programs, bank):
     """Return the number of contexts without a subprogram or with one of the first `n_programs`."""
     return len(bank.unary) + limits.LARGEST_NUMBER - 1 + ALONE * n_programs
