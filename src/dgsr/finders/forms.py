@@ -221,8 +221,6 @@ def curve_formulas(curves: Curves, problem: Problem, deadline: Deadline = never)
     These are at most twelve, with the shortest descriptions of constants and residuals. The leave-one-out
     error of each is smaller than the error of the mean of the target.
     """
-    if len(curves.programs) == 0:
-        return curves.programs
     data = problem.data
     formulas, nmse = written_out(curves.programs, curves.fit, data)
     n_constants = formulas.is_constant.sum(axis=1)
