@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from dgsr import DGSRRegressor, Units, get_library
 from dgsr.estimator.parameters import CONFIG, CONSTRAINTS, flat, grouped
-from dgsr.fitting import demanded
+from dgsr.fitting.demands import demanded
 
 X = np.random.default_rng(0).uniform(1.0, 5.0, (20, 2))
 Y = X[:, 0] * X[:, 1]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas
     import sympy
 
-    from dgsr.fitting import Last
+    from dgsr.fitting.beginning import Last
     from dgsr.generator.generator import Generator
 
 #: Attributes that are lists if `y` has several columns, with an entry for each column.

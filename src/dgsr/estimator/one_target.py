@@ -17,19 +17,14 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import library_over
 from dgsr.finders import Budget
 from dgsr.finishing.by_group import Grouping
-from dgsr.fitting import (
-    WITHOUT_OUTLIERS,
-    Beginning,
-    FitDriver,
-    Last,
-    LastFit,
-    Outcome,
-    check_loss,
-    check_number,
-    demanded,
-    outlying_rows,
-    planned,
-)
+from dgsr.fitting.beginning import Beginning, Last, LastFit
+from dgsr.fitting.demands import demanded
+from dgsr.fitting.losses import WITHOUT_OUTLIERS, check_loss
+from dgsr.fitting.outcome import Outcome
+from dgsr.fitting.outliers import outlying_rows
+from dgsr.fitting.plan import planned
+from dgsr.fitting.run import FitDriver
+from dgsr.fitting.shape import check_number
 from dgsr.pareto import ParetoFront
 from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import SearchCallback, print_result, search_shown

@@ -19,7 +19,7 @@ from dgsr.estimator.several_targets import fit_each
 from dgsr.estimator.shown import ShownRegressor
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
-from dgsr.fitting import Loss
+from dgsr.fitting.losses import Loss
 from dgsr.reporting.progress import SearchCallback
 from dgsr.reporting.warning import warn_caller
 
