@@ -44,7 +44,7 @@ TESTS = {
     "scaling_by_group": ("test_by_group",),
 }
 # What the decorators of compiled functions are called.
-DECORATORS = ("compiled", "allocation_free", "_inlined", "_lean", "_leaf", "_summing")
+DECORATORS = ("compiled", "allocation_free", "inlined", "_lean", "_leaf", "_summing")
 SWAPPED = {
     "+": "-", "-": "+", "*": "/", "/": "*", "//": "*", "%": "*", "**": "*", "<": "<=", "<=": "<", ">": ">=",
     ">=": ">", "==": "!=", "!=": "==", "and": "or", "or": "and", "&": "|", "|": "&", "^": "&", "<<": ">>",

@@ -2,7 +2,8 @@
 
 One backward pass through a program gives the derivatives by all constants (reverse-mode differentiation): the
 adjoint of a constant is its row of the Jacobian. In this file `b` is the index of a program, `n_own` the
-number of its constants, `task` a FitTask, `point` a Point and `scratch` a Scratch.
+number of its constants, `task` a FitTask, `point` a Point and `scratch` a Scratch. Functions that run for
+every program are inlined, since passing so many arrays would take time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.compilation import allocation_free, compiled
+from dgsr.kernels.compilation import allocation_free, inlined
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.operators import ARCCOS, ARCSIN, CONSTANT, DIV, POW, SQRT, VARIABLE, apply, differentiate
 from dgsr.kernels.programs import Programs
@@ -19,9 +20,6 @@ from dgsr.kernels.programs import Programs
 if TYPE_CHECKING:
     from dgsr.data.dataset import DataSet
     from dgsr.expressions.programs.library import TokenTable
-
-# Inlined, because these functions run for every program, and passing so many arrays would take time.
-_inlined = compiled(_nrt=False, forceinline=True)
 
 
 class FitTask(NamedTuple):
@@ -115,7 +113,7 @@ def compute(b, n_own, with_jacobian, point, task, scratch):
     return True
 
 
-@_inlined
+@inlined
 def _compute_values(b, n_own, start, n, point, task, scratch):
     """Write the values on `n` samples from `start` on into `point`; return False if one is not finite."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
@@ -145,7 +143,7 @@ def _compute_values(b, n_own, start, n, point, task, scratch):
     return check == 0.0
 
 
-@_inlined
+@inlined
 def _compute_jacobian(b, start, n, point, task, scratch):
     """Write the derivatives by the free constants, on the samples of `_compute_values`, into `point`."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument

@@ -19,14 +19,12 @@ import numpy as np
 from dgsr.constants.jacobian import FitTask, Point, Scratch, compute, link
 from dgsr.constants.scaling_by_group import CONSTANT_SHARE, project_by_group, scale_by_group
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import allocation_free, compiled
+from dgsr.kernels.compilation import allocation_free, compiled, inlined
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.random import uniform
 
 # Sums can be vectorised only if the compiler may reorder them.
 _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
-# Inlined, because these functions run for every program, and passing so many arrays would take time.
-_inlined = compiled(_nrt=False, forceinline=True)
 
 # Damping of the first step, relative to the diagonal of the normal equations.
 _FIRST_DAMPING = 1e-3
@@ -129,7 +127,7 @@ def fit_programs(programs, slots, table, data, few, options, state, result):
         result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
 
 
-@_inlined
+@inlined
 def _find_start(b, n_own, point, task, scratch, found, state):
     """Write the best starting point of program `b`, by its fit on the rows of `task`, into `found`.
 
@@ -161,7 +159,7 @@ def _find_start(b, n_own, point, task, scratch, found, state):
             copy_to(found, point.constants[:n_own])
 
 
-@_inlined
+@inlined
 def _first_copy(slots, p):
     """Return the position of the first constant that is the same unknown as constant `p`."""
     if slots[p] >= 0:
@@ -171,7 +169,7 @@ def _first_copy(slots, p):
     return p
 
 
-@_inlined
+@inlined
 def _descend(b, n_own, n_free, start, spare, task, scratch):
     """Fit program `b` from the constants of `start`; return its weighted sum of squared residuals, or inf.
 
