@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.constants.levenberg_marquardt import FIRST_DAMPING, MOST_DAMPING
 from dgsr.constants.uncertainty import LEAST_LEFT, STEP, Directions, Uncertainty
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
@@ -23,10 +24,8 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression, with_columns_for_constants
 from dgsr.expressions.programs.library import Library
 
-# Damping of the first step, relative to the diagonal of the normal equations.
-_FIRST_DAMPING = 1e-3
-# Smallest and largest damping, relative to the diagonal.
-_LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e8
+# Smallest damping, relative to the diagonal of the normal equations.
+_LEAST_DAMPING = 1e-12
 # Square of a singular value of a group's derivatives, relative to the largest, below which a direction of
 # constants has no effect.
 _RANK = 1e-12
@@ -179,7 +178,7 @@ class GroupedProgram:
         group has a damping of its own, and keeps its step if its error has fallen with the shared constants
         of the step.
         """
-        residuals, damping = self.residuals(constants), np.full(self.n_groups, _FIRST_DAMPING)
+        residuals, damping = self.residuals(constants), np.full(self.n_groups, FIRST_DAMPING)
         losses = self._losses(residuals)
         if not np.isfinite(losses).all():
             return constants
@@ -194,13 +193,13 @@ class GroupedProgram:
                 is_worse = ~(its_losses <= losses)
                 if not has_shared:
                     trial[:, is_worse] = constants[:, is_worse]
-                damping = np.clip(np.where(is_worse, 10.0, 0.1) * damping, _LEAST_DAMPING, _MOST_DAMPING)
+                damping = np.clip(np.where(is_worse, 10.0, 0.1) * damping, _LEAST_DAMPING, MOST_DAMPING)
                 if its_losses.sum() < before or not (has_shared or is_worse.all()):
                     constants, residuals = trial, self.residuals(trial)
                     losses = self._losses(residuals)
                     break
-                damping = np.minimum(10.0 * damping, _MOST_DAMPING)
-            is_trying = is_worse & (damping < _MOST_DAMPING)
+                damping = np.minimum(10.0 * damping, MOST_DAMPING)
+            is_trying = is_worse & (damping < MOST_DAMPING)
             if losses.sum() >= (1.0 - _PRECISION) * before and not (is_trying.any() and not has_shared):
                 break
         return constants

@@ -26,12 +26,12 @@ from dgsr.kernels.random import uniform
 # Sums can be vectorised only if the compiler may reorder them.
 _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
 
-# Damping of the first step, relative to the diagonal of the normal equations.
-_FIRST_DAMPING = 1e-3
+#: Damping of the first step, relative to the diagonal of the normal equations.
+FIRST_DAMPING = 1e-3
 # Smallest damping, relative to the diagonal.
 _LEAST_DAMPING = 1e-15
-# Damping at which a fit ends, relative to the diagonal.
-_MOST_DAMPING = 1e8
+#: Damping at which a fit ends, relative to the diagonal.
+MOST_DAMPING = 1e8
 # Share of the squared derivatives of a constant that must remain after projecting out slope and intercept;
 # below it the constant is redundant.
 _REDUNDANT_SHARE = 1e-12
@@ -183,11 +183,11 @@ def _descend(b, n_own, n_free, start, spare, task, scratch):
     loss = _scale(point, task)
     if not loss < np.inf:
         return np.inf
-    damping, n_tried = _FIRST_DAMPING, 0
+    damping, n_tried = FIRST_DAMPING, 0
     while fits and n_tried < task.n_iterations and loss > _ROUNDING * task.power and point.scale[0] != 0.0:
         _normal_equations(point, n_free, task, scratch)
         decrease = -1.0
-        while n_tried < task.n_iterations and damping < _MOST_DAMPING:
+        while n_tried < task.n_iterations and damping < MOST_DAMPING:
             n_tried += 1
             trial_loss = np.inf
             if _solve(scratch, damping, n_free):
