@@ -39,9 +39,8 @@ class BlockDirections(NamedTuple):
     """The directions in which the constants of a program change its weighted values, group by group."""
 
     is_own: np.ndarray  # (k,) bool: which constants have a value for each group
-    inverse: (
-        np.ndarray
-    )  # (n_groups, q, q): that times its transpose is the covariance at fixed shared constants
+    # (n_groups, q, q): that times its transpose is the covariance at fixed shared constants
+    inverse: np.ndarray
     along: np.ndarray  # (n_groups, q, s): changes of constants by group with the shared ones
     lost: np.ndarray  # (n_groups, q, q): projectors on the constants by group that the rows leave open
     n_own: int  # number of values by group that the rows determine
@@ -136,17 +135,13 @@ class GroupedProgram:
         """Which groups have rows, (n_groups,)."""
         return np.bincount(self.data.groups, minlength=self.n_groups) > 0
 
-    def _values(self, constants: np.ndarray, n_times: int = 1) -> np.ndarray:
+    def _values(self, constants: np.ndarray) -> np.ndarray:
         """Return values by constants (n_times, k, n_rows), of shape (n_times, n_rows)."""
-        k, n_rows = constants.shape[-2], len(self.data.y)
+        n_times, k, n_rows = constants.shape
         numbers = constants.transpose(1, 0, 2).reshape(k, -1)
         columns = np.concatenate([np.tile(self._columns, n_times), numbers])
         with np.errstate(all="ignore"):
             return self._program.predict(columns.T)[0].reshape(n_times, n_rows)
-
-    def values(self, constants: np.ndarray) -> np.ndarray:
-        """Return the values on the data, (n_rows,), by constants (k, n_groups)."""
-        return self._values(constants[None][:, :, self.data.groups])[0]
 
     def slopes(self, constants: np.ndarray) -> np.ndarray:
         """Return weighted derivatives by constants (k, n_groups), (n_rows, k), 0 where one is not finite."""
@@ -155,15 +150,16 @@ class GroupedProgram:
         moved = np.tile(at, (2 * k, 1, 1))
         moved[np.arange(k), np.arange(k)] += steps
         moved[k + np.arange(k), np.arange(k)] -= steps
-        values = self._values(moved, 2 * k)
+        values = self._values(moved)
         with np.errstate(all="ignore"):
             slopes = (values[:k] - values[k:]) / (2.0 * steps) * self._root
         return np.where(np.isfinite(slopes), slopes, 0.0).T
 
     def residuals(self, constants: np.ndarray) -> np.ndarray:
         """Return weighted residuals, prediction minus target, (n_rows,), by constants (k, n_groups)."""
+        (values,) = self._values(constants[None, :, self.data.groups])
         with np.errstate(all="ignore"):
-            return (self.values(constants) - self.data.y) * self._root
+            return (values - self.data.y) * self._root
 
     def nmse(self, residuals: np.ndarray) -> float:
         """Return the NMSE of weighted residuals (n_rows,), inf where one is not finite."""
@@ -222,9 +218,8 @@ class GroupedProgram:
         Laird and Ware, "Random-effects models for longitudinal data", 1982 (the marginal likelihood).
         """
         own = constants[is_own]
-        blocks = _normal_equations(
-            self.slopes(constants), self.data.y, is_own, self.data.groups, self.n_groups
-        ).own
+        slopes = self.slopes(constants)[:, is_own]
+        blocks = _summed(slopes[:, :, None] * slopes[:, None], self.data.groups, self.n_groups)
         spread = own[:, self.has_rows].std(axis=1) / max(noise, np.finfo(np.float64).tiny)
         with np.errstate(all="ignore"):
             logarithms = np.linalg.slogdet(np.eye(len(own)) + spread[:, None] * blocks * spread)[1]
