@@ -65,10 +65,6 @@ class _Whole(NamedTuple):
     fits: GroupedProgram
     shared: _Shared
 
-    @property
-    def bits(self) -> float:
-        return self.shared.bits
-
 
 def finish_by_group(
     programs: Population,
@@ -111,11 +107,11 @@ def finish_by_group(
                 parts = form.read(program.tokens.tolist())
                 each = [] if parts is None else [(program, parts.groups)]
             ways = [_begun(*one, data, library, len(grouping.labels)) for one in each]
-            begun.append(sorted(ways, key=attrgetter("bits"))[:_MOST_WAYS])
+            begun.append(sorted(ways, key=attrgetter("shared.bits"))[:_MOST_WAYS])
     raw = data._replace(columns=data.columns + coordinates.origins[:, None])
-    for ways in sorted(filter(None, begun), key=lambda ways: ways[0].bits):
+    for ways in sorted(filter(None, begun), key=lambda ways: ways[0].shared.bits):
         with suppress(ValueError, ArithmeticError, OutOfTime):
-            shortest = min((_improved(way, is_over) for way in ways), key=attrgetter("bits"))
+            shortest = min((_improved(way, is_over) for way in ways), key=attrgetter("shared.bits"))
             wider, whole, values = _with_symbols(shortest, library)
             (formula,) = finish_one(whole, _with_columns(data, values), wider)
             found.append(_with_groups(coordinates.with_origins(formula), values, raw, library, grouping))
