@@ -22,7 +22,6 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
-from dgsr.expressions.programs.translation import FreeProgram
 from dgsr.expressions.rewriting.angles import with_roots
 from dgsr.expressions.rewriting.expansion import expanded
 from dgsr.expressions.rewriting.tidy import tidy
@@ -154,8 +153,8 @@ def _finished(tree: Tree, fits: Fits, demands: _Demands) -> Expression:
     if demands.constraints.units is None:
         formula = demands.allowed(_collected(formula), formula)
         in_factors = demands.allowed(factored(formula), formula)
-        before, after = (fits.nmse(_program(each)) for each in (formula, in_factors))
-        formula = in_factors if fits.is_as_good(after, before) else formula
+        is_as_good = fits.is_as_good(fits.nmse(in_factors), fits.nmse(formula))
+        formula = in_factors if is_as_good else formula
     rooted = with_roots(formula.tree) if "sqrt" in library.index else formula.tree
     return (
         formula if rooted == formula.tree else demands.allowed(Expression.from_tree(rooted, library), formula)
@@ -203,11 +202,6 @@ def _collected(formula: Expression) -> Expression:
 def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
     """Return the simplest form; of several equally simple forms, the one with the best fit."""
     return min(forms, key=lambda form: (round(score(form.program, library), 6), form.nmse))
-
-
-def _program(formula: Expression) -> FreeProgram:
-    # The constants are copied, since the kernels would be compiled again for a read-only array.
-    return FreeProgram(formula.tokens, formula.constants.copy(), np.zeros(len(formula.constants), dtype=bool))
 
 
 def _expression(form: FittedProgram, library: Library) -> Expression:

@@ -13,6 +13,7 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import SIGNIFICANT_DEVIANCE, Directions, derivatives
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import FreeProgram, flags_of_constants
 from dgsr.expressions.trees.trees import SUMS
@@ -76,13 +77,14 @@ class Fits:
         names = self.variables.items()
         return frozenset(name for name, x in names if np.ptp(x) > 0.0 and np.all((x == 0.0) | (x == 1.0)))
 
-    def residuals(self, program: FreeProgram) -> np.ndarray:
+    def residuals(self, program: FreeProgram | Expression) -> np.ndarray:
         """Return the weighted residuals of a program, (n_rows,); their squares add up to the NMSE."""
-        single = Population.of_one(self.library, program.tokens, program.constants[None])
+        # The constants are copied, since the kernels would be compiled again for a read-only array.
+        single = Population.of_one(self.library, program.tokens, program.constants[None].copy())
         with np.errstate(all="ignore"):
             return (single.predict(self.data.columns.T)[0] - self.data.y) * self.row_weights
 
-    def nmse(self, program: FreeProgram) -> float:
+    def nmse(self, program: FreeProgram | Expression) -> float:
         """Return the weighted NMSE of a program; inf where a prediction is not finite."""
         residuals = self.residuals(program)
         with np.errstate(all="ignore"):
@@ -93,7 +95,9 @@ class Fits:
         """Return the constants fitted by least squares from their present values; exact ones stay."""
         single = Population.of_one(self.library, program.tokens, program.constants[None].copy())
         free = program.free[None]
-        ties = _ties(program)[None] if self._copies_are_tied else None
+        ties = None
+        if self._copies_are_tied:  # equal constants have the same number
+            ties = np.unique(program.constants, return_inverse=True)[1][None]
         fit_constants(single, self.data, scaled=False, free=free, ties=ties, n_iterations=50, precision=1e-9)
         return single.constants[0]
 
@@ -179,14 +183,6 @@ class Fits:
                 half = np.maximum(half, max(math.sqrt(_ROUNDING_NMSE), early) / apart.norms)
         spacing = np.spacing([abs(fit.program.constants[group[0]]) for group in groups])
         return np.where(apart.is_lost, np.inf, np.maximum(half, spacing))
-
-
-def _ties(program: FreeProgram) -> np.ndarray:
-    """Return the number of the group of equal constants of each constant, -1 if it is exact."""
-    ties = np.full(len(program.constants), -1, dtype=np.int64)
-    for number, group in enumerate(groups_of(program)):
-        ties[group] = number
-    return ties
 
 
 def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:
