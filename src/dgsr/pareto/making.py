@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -66,7 +66,8 @@ def candidates_of(
     order = eligible[np.lexsort((losses[eligible], bits[eligible]))].tolist()
     n_left_off = sum(not supported[i] for i in undominated(order, losses, tolerance))
 
-    def candidate(i: int) -> Candidate:
+    @cache
+    def assessed(i: int) -> Candidate:
         named = expressions[i].with_feature_names(feature_names)
         own_loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
         plain = named.typical if isinstance(named, GroupedExpression) else named
@@ -74,11 +75,7 @@ def candidates_of(
         own = None if bits[i] == description_length(named) else float(bits[i])
         return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own, form)
 
-    left, found = [i for i in order if supported[i]], dict[int, Candidate]()
-
-    def assessed(i: int) -> Candidate:
-        found[i] = found.get(i) or candidate(i)
-        return found[i]
+    left = [i for i in order if supported[i]]
 
     def left_out(i: int) -> float:
         # The first one tells whether time was over before any such error was known.
@@ -91,11 +88,9 @@ def candidates_of(
     on_front = of_all = best_of_every_length()
     while undetermined := {i for i in on_front if not assessed(i).is_determined and losses[i] > tolerance}:
         left = [i for i in left if i not in undetermined]
-        if not left:  # no formula has constants that are all determined
-            on_front = of_all
-            break
         on_front = best_of_every_length()
-    return [assessed(i) for i in on_front], n_left_off
+    # Where no formula has constants that are all determined, none is left off for that.
+    return [assessed(i) for i in on_front or of_all], n_left_off
 
 
 def _largest_losses(
