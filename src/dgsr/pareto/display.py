@@ -145,14 +145,10 @@ class ParetoFrontDisplay:
         return self
 
     def _mark(self, chosen: int, losses: np.ndarray) -> Line2D:
-        style: dict[str, Any] = {
-            "marker": "D",
-            "markersize": 8,
-            "markerfacecolor": "none",
-            "markeredgewidth": 1.8,
-        }
         at = [self.description_length[chosen]], [losses[chosen]]
-        (mark,) = self.ax_.plot(*at, linestyle="none", color="C1", label="chosen", **style)
+        (mark,) = self.ax_.plot(
+            *at, "D", color="C1", label="chosen", markersize=8, markerfacecolor="none", markeredgewidth=1.8
+        )
         return mark
 
     def _label(self, losses: np.ndarray) -> list[Annotation]:
