@@ -129,7 +129,7 @@ def test_a_function_that_is_a_number_on_the_data_is_written_as_one(truth, progra
 def test_a_function_that_is_infinite_on_the_data_is_no_number():
     tree = ("exp", ("mul", 300.0, "x1"))
     X = np.linspace(5.0, 1.0, 9)[:, None]  # infinite in the first row
-    assert _without_idle(tree, Fits(DataSet.from_arrays(X, X[:, 0]), LIBRARY, 1e-16)) == tree
+    assert _without_idle(Fits(DataSet.from_arrays(X, X[:, 0]), LIBRARY, 1e-16), tree) == tree
 
 
 @pytest.mark.parametrize(("truth", "program", "expected"), LAWS[:4])

@@ -29,23 +29,19 @@ def plain(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree] = lambda plain
 
     `rewrite` is applied to the tree that is left without them.
     """
-    program, plainer = written(tree, fits.library), _without_idle(tree, fits)
+    program, plainer = written(tree, fits.library), rewritten(tree, partial(_without_idle, fits))
     if plainer == tree:
         return program
     shorter = written(rewrite(plainer), fits.library)
     return shorter if fits.is_as_good(fits.nmse(shorter), fits.nmse(program)) else program
 
 
-def _without_idle(tree: Tree, fits: Fits) -> Tree:
-    """Return the tree without functions that have no effect on the data.
+def _without_idle(fits: Fits, tree: Tree) -> Tree:
+    """Return a node without a function that has no effect on the data.
 
     Thus f or -f replaces abs(f) where f has one sign, exp(c*f) replaces b**f, f replaces f + 1e-20, and 1
     replaces tanh(20*f) where f is large. A function of a column of 0 and 1 is linear, as 1 + 0.49*d.
     """
-    return rewritten(tree, partial(_without_idle_node, fits))
-
-
-def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
     if fits.indicators and (line := _line_of_indicator(tree, fits)) is not None:
         return line
     if tree[0] == "abs":
