@@ -17,7 +17,7 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees import syntax
-from dgsr.expressions.trees.trees import Tree, is_number, leaves, map_leaves
+from dgsr.expressions.trees.trees import Tree, is_number, leaves, map_leaves, nodes
 from dgsr.kernels.grammar import are_valid
 
 
@@ -48,7 +48,7 @@ def initial_programs(
     for number, formula in enumerate(() if formulas is None else formulas):
         try:
             tree = _read(str(formula), library, names)
-            if _divides_by_zero(tree):
+            if any(node[0] == "div" and node[2] == 0 for node in nodes(tree)):
                 raise ValueError("it divides by the number 0; write another number, or a name for it.")
             given = Expression(library, *to_program(tree, library))
             program = _bare(coordinates.read(given))
@@ -129,13 +129,6 @@ def _read(text: str, library: Library, names: Sequence[str]) -> Tree:
     if not any(leaf in columns for leaf in leaves(tree) if isinstance(leaf, str)):
         raise ValueError(f"it has no column; the columns are {', '.join(map(syntax.quoted, names[:20]))}.")
     return over_columns
-
-
-def _divides_by_zero(tree: Tree) -> bool:
-    if not isinstance(tree, tuple):
-        return False
-    is_here = tree[0] == "div" and is_number(tree[2]) and tree[2] == 0
-    return is_here or any(map(_divides_by_zero, tree[1:]))
 
 
 def _without_scale(tree: Tree, library: Library) -> Tree:
