@@ -33,12 +33,10 @@ from dgsr.search import Search
 
 # Share of the seconds after a search in which formulas are finished. The others are for their front.
 _SHARE_OF_FORMULAS = 0.75
-# Share of the remaining seconds in which the formulas of a pass are finished that others follow. Without it a
-# fit of 10 s with a front of long formulas evaluated 56,000 equations where it had time for 800,000.
+# Share of the remaining seconds in which the formulas of a pass are finished that others follow; a search by
+# group has twice as much, since the choice of what is shared takes a second or two. Without it a fit of 10 s
+# with a front of long formulas evaluated 56,000 equations where it had time for 800,000.
 _SHARE_BETWEEN = 0.15
-
-# The same share of a search by group, of which the choice of what is shared takes a second or two.
-_SHARE_BY_GROUP = 0.3
 # Most programs of searches whose constants are shared or by group, and most common forms beside them: each
 # takes a twentieth of a second.
 _MOST_BY_GROUP, _MOST_FORMS = 12, 8
@@ -87,7 +85,7 @@ def front_and_choice(
         anchored = rows._replace(fitted=rows.fitted.with_anchors(*shape.anchors))
     share, nmse, form = 1.0, None, rules.constraints.form
     if not is_last:
-        share = _SHARE_BETWEEN if of_all is None else _SHARE_BY_GROUP
+        share = _SHARE_BETWEEN if of_all is None else 2.0 * _SHARE_BETWEEN
     is_over = budget.finishing(share, is_last)
     formulas_are_over = budget.finishing(_SHARE_OF_FORMULAS * share, is_last)
     if of_all is None:
@@ -127,10 +125,11 @@ def _finished(
     since time may be over before the others.
     """
     archive = begun.search.archive
-    if not rules.library.has_constants:
+    library = rules.library
+    if not library.has_constants:
         programs = archive.population()
         return [programs[i] for i in range(len(programs))]
-    library, constraints, coordinates = rules.library, rules.constraints, rows.coordinates
+    constraints, coordinates, tolerance = rules.constraints, rows.coordinates, rules.tolerance
     # Constants are rounded with columns measured from their origins, not with large numbers that differ
     # by little.
     fitted = rows.fitted._replace(columns=coordinates.from_origins(rows.fitted.columns))
@@ -147,12 +146,11 @@ def _finished(
         if constraints.form is not None:  # in a fit of which columns have no origins and scales
             is_valid = begun.search.evaluation.valid.whole
             finished += finish_in_form(
-                found, fitted, constraints.form, rules.tolerance, is_valid, is_over, begun.finished
+                found, fitted, constraints.form, tolerance, is_valid, is_over, begun.finished
             )
         else:
-            scales, tolerance = coordinates.scales, rules.tolerance
             finished += finish(
-                found, scales, fitted, library, tolerance, constraints, is_over, begun.finished
+                found, coordinates.scales, fitted, library, tolerance, constraints, is_over, begun.finished
             )
         begin_phase("extending")
     begin_phase("finishing")
