@@ -29,15 +29,15 @@ def finish_in_form(
     form: Form,
     tolerance: float,
     is_valid: Callable[[Population], np.ndarray],
-    is_over: Callable[[], bool] = lambda: False,
-    known: dict[bytes, Expression] | None = None,
+    is_over: Callable[[], bool],
+    known: dict[bytes, Expression],
 ) -> list[Expression]:
     """Return programs of a form with merged constants in each function, and simple numbers.
 
     Whatever is rewritten stays inside of its function. `is_valid` returns a mask of the programs that meet
     the constraints, which rewriting must not break. The others are the parameters of `dgsr.finishing.finish`.
     """
-    known, formulas = {} if known is None else known, list[Expression]()
+    formulas = list[Expression]()
     fits = Fits(data, programs.library, tolerance, is_over, copies_are_tied=True)
     for i in range(len(programs)):
         raw = programs[i]
@@ -85,13 +85,13 @@ def _merged(program: FreeProgram, form: Form) -> FreeProgram:
     constants[parts.origins[of_forest]] = program.constants[of_forest]
     free[parts.origins[of_forest]] = program.free[of_forest]
     at = form.n_outside
-    outside, trees = FreeProgram(np.zeros(0), constants[:at], free[:at]), []
+    pieces = [FreeProgram(np.array(form.forest([]), dtype=np.int64), constants[:at], free[:at])]
     for tokens in parts.functions:
         stop = at + tokens.count(form.tokens.constant)
         own = FreeProgram(np.array(tokens, dtype=np.int64), constants[at:stop], free[at:stop])
-        trees.append(_merged_function(own, form.library))
+        pieces.append(_merged_function(own, form.library))
         at = stop
-    return _filled(form, outside, trees)
+    return _filled(form, FreeProgram(*map(np.concatenate, zip(*pieces))))
 
 
 def _merged_function(own: FreeProgram, library: Library) -> FreeProgram:
@@ -103,18 +103,15 @@ def _merged_function(own: FreeProgram, library: Library) -> FreeProgram:
     return min(ways, key=lambda way: round(score(way, library), 6))
 
 
-def _filled(form: Form, outside: FreeProgram, functions: list[FreeProgram]) -> FreeProgram:
-    """Return the whole program of functions, with the flags of their constants."""
-    forest = form.forest([each.tokens.tolist() for each in functions])
-    constants = np.concatenate([outside.constants, *(each.constants for each in functions)])
-    free = np.concatenate([outside.free, *(each.free for each in functions)])
-    row = Programs(np.array([forest], dtype=np.int64), np.array([len(forest)]), constants[None])
+def _filled(form: Form, forest: FreeProgram) -> FreeProgram:
+    """Return the whole program of a forest, with the flags of its constants."""
+    length = len(forest.tokens)
+    row = Programs(forest.tokens[None], np.array([length]), forest.constants[None])
     n = len(form.code.kinds)  # with the arguments, which each variable of a function may become
-    most = n + (n + len(form.code.functions)) * len(forest)
-    filled = form.filled(row, most, most, np.zeros((1, len(functions), 2), dtype=np.bool_))
-    length = int(filled.programs.lengths[0])
-    tokens = filled.programs.tokens[0, :length]
+    most = n + (n + len(form.code.functions)) * length
+    filled = form.filled(row, most, most, np.zeros((1, len(form.functions), 2), dtype=np.bool_))
+    tokens = filled.programs.tokens[0, : filled.programs.lengths[0]]
     n_constants = int((tokens == form.tokens.constant).sum())
-    origins = filled.origins[0, :n_constants]
-    is_free = np.where(origins >= 0, free[np.maximum(origins, 0)], False) if len(free) else origins >= 0
+    origins = filled.origins[0, :n_constants]  # -1 for constants that are not those of the forest
+    is_free = np.append(forest.free, False)[origins]
     return FreeProgram(tokens, filled.programs.constants[0, :n_constants], is_free)
