@@ -155,10 +155,9 @@ def _finished(tree: Tree, fits: Fits, demands: _Demands) -> Expression:
         in_factors = demands.allowed(factored(formula), formula)
         is_as_good = fits.is_as_good(fits.nmse(in_factors), fits.nmse(formula))
         formula = in_factors if is_as_good else formula
-    rooted = with_roots(formula.tree) if "sqrt" in library.index else formula.tree
-    return (
-        formula if rooted == formula.tree else demands.allowed(Expression.from_tree(rooted, library), formula)
-    )
+    if "sqrt" in library.index and (rooted := with_roots(formula.tree)) != formula.tree:
+        formula = demands.allowed(Expression.from_tree(rooted, library), formula)
+    return formula
 
 
 def _best_form(tree: Tree, fits: Fits, demands: _Demands) -> FittedProgram:
