@@ -104,22 +104,19 @@ def passes_by_group(loss: str | Loss, y: np.ndarray) -> list[Pass]:
     """
     if loss not in ("auto", "squared", "relative"):
         raise ValueError(f"loss={loss!r} cannot be used with groups; choose 'squared' or 'relative'.")
-    first = "relative" if loss == "relative" else "squared"
-    *ends, last = _ENDS_BY_GROUP
+    of_all, first, last = _ENDS_BY_GROUP
     if loss == "auto" and may_be_heteroscedastic(y):
-        return [
-            Pass("squared", ends[0], False),
-            Pass("squared", ends[1], False, True),
-            Pass("relative", last, False, True),
-        ]
-    return [Pass(first, ends[0], False), Pass(first, last, False, True)]
+        by_group = [Pass("squared", first, False, True), Pass("relative", last, False, True)]
+        return [Pass("squared", of_all, False), *by_group]
+    loss = "squared" if loss == "auto" else loss
+    return [Pass(loss, of_all, False), Pass(loss, last, False, True)]
 
 
 def passes_without_outliers(spent: float) -> list[Pass]:
     """Return the searches after outliers have been found, with the share `spent` of the budget over."""
-    ends = [spent + share * (1.0 - spent) for share in _ENDS]
-    first, second = (Pass(WITHOUT_OUTLIERS, end, number > 0) for number, end in enumerate(ends))
-    return [first, second, Pass("best", 1.0, True)]
+    first, second = (spent + share * (1.0 - spent) for share in _ENDS)
+    found = [Pass(WITHOUT_OUTLIERS, first, False), Pass(WITHOUT_OUTLIERS, second, True)]
+    return [*found, Pass("best", 1.0, True)]
 
 
 def _is_robust(loss: str | Loss, y: np.ndarray) -> bool:
