@@ -100,11 +100,8 @@ class FitDriver:
                 else:
                     self._begin(step, rows)
                     if number >= len(saved):
-                        is_first = number == 0
-                        goes_on_from = state if step.goes_on or is_first else None
-                        self._seed_search(
-                            earlier if step.by_group else goes_on_from, not step.goes_on or is_first
-                        )
+                        goes_on_from = state if step.goes_on or number == 0 else None
+                        self._seed_search(earlier if step.by_group else goes_on_from, not step.goes_on)
                 self._passes.append(self._begun)
                 if number < len(saved):
                     self._load(saved[number])
@@ -226,7 +223,7 @@ class FitDriver:
         search = self._make_search(data=rows.search, budget=self.budget)
         self._begun = BegunSearch(search, {} if self._checkpoint is None else search.state_dict(), {}, [])
         if not step.by_group:
-            search.nmse_shown = lambda archive: self._shown.nmse(archive)  # `_shown` changes with the pass
+            search.nmse_shown = lambda archive: self._shown.best(archive)[1]  # changes with the pass
         self.budget.end_at(step.until)  # before its first programs are evaluated
 
     def _seed_search(self, state: dict[str, Any] | None, with_initial: bool) -> None:

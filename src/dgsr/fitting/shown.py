@@ -35,7 +35,3 @@ class Shown:
                 break
         self._known = known
         return found
-
-    def nmse(self, archive: ParetoArchive) -> float:
-        """Return the NMSE of the best program on all rows."""
-        return self.best(archive)[1]
