@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.levenberg_marquardt import Options, fit_programs
+from dgsr.constants.levenberg_marquardt import fit_programs
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.kernels.random import new_state
@@ -73,7 +73,10 @@ def fit_constants(
         _slots(np.ones(shape, dtype=np.bool_) if free is None else np.asarray(free, dtype=np.bool_), ties),
         population.library.table,
         *(_centred(part) if scaled else part for part in (data, few)),
-        Options(scaled, n_iterations, second_start, precision),
+        scaled,
+        n_iterations,
+        second_start,
+        precision,
         new_state(0) if state is None else state,
         result,
     )

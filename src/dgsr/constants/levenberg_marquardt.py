@@ -12,8 +12,6 @@ out); Marquardt, 1963.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dgsr.constants.jacobian import FitTask, Point, Scratch, compute, link
@@ -43,17 +41,10 @@ _ROUNDING = 1e-31
 _N_TRIED = 32
 
 
-class Options(NamedTuple):
-    """Options of the fits of constants."""
-
-    scaled: bool  # whether slope and intercept are also fitted, in closed form
-    n_iterations: int  # most steps from each starting point; with 0 constants are not changed
-    second_start: bool  # whether a fit has a second starting point, see `_find_start`
-    precision: float  # a fit stops when a step lowers the squared error by less than this share
-
-
 @compiled(nogil=True)
-def fit_programs(programs, slots, table, data, few, options, state, result):
+def fit_programs(
+    programs, slots, table, data, few, scaled, n_iterations, second_start, precision, state, result
+):
     """Fit the constants of every program by least squares.
 
     Parameters
@@ -68,13 +59,13 @@ def fit_programs(programs, slots, table, data, few, options, state, result):
         The weighted mean of its y must be 0 if slope and intercept are fitted, in every group if it has some.
     few : DataSet
         A few of its rows, on which second starts are compared; the mean of their y must then be 0, too.
-    options : Options
+    scaled, n_iterations, second_start, precision : bool, int, bool, float
+        Those of `dgsr.constants.fitting.fit_constants`.
     state : ndarray of 4 uint64
         State of the random generator; advanced by second starts.
     result : ndarray of shape (n_programs, 3), float64
         Receives the weighted sum of squared residuals (`inf` if a value is not finite), slope and intercept.
     """
-    scaled, n_iterations, second_start, precision = options
     constants = programs.constants
     n_samples, n_constants, width = len(data.y), constants.shape[1], programs.tokens.shape[1]
     total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
@@ -120,10 +111,8 @@ def fit_programs(programs, slots, table, data, few, options, state, result):
             loss = _descend(b, n_own, n_free, point, spare, task, scratch)
             if loss < lowest:
                 lowest, slope, intercept = loss, point.scale[0], point.scale[1]
-                for p in range(n_own):
-                    best[p] = point.constants[p]
-        for p in range(n_own):
-            constants[b, p] = best[p]
+                copy_to(best, point.constants[:n_own])
+        copy_to(constants[b], best[:n_own])
         result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
 
 
