@@ -37,5 +37,5 @@ def finished_by_hand(text, X, library=None, noise=0.0, **options):
     y = programs.predict(X)[0]
     y = y + noise * y.std() * np.random.default_rng(1).standard_normal(len(y))
     data = DataSet.from_arrays(X, y)
-    (expression,) = finish(programs, np.ones(X.shape[1]), data, library, 1e-16, **options)
+    (expression,) = finish(programs, np.ones(X.shape[1]), data, 1e-16, **options)
     return expression

@@ -57,7 +57,7 @@ def verdicts_on(problem: DrawnProblem, noise: float) -> Verdicts:
         fitted = form.with_constants(population.constants[0, : len(form.constants)])
         scales = np.ones(problem.n_columns)
         tolerance = CONFIG["tolerance"][0]
-        (simple,) = finish(population, scales, data, form.library, tolerance)
+        (simple,) = finish(population, scales, data, tolerance)
         finished = with_measured_digits(simple, data, tolerance)
         errors = [nmse(sample.y_test, formula(sample.X_test)) for formula in (fitted, finished)]
     return Verdicts(*(is_found(error, noise) for error in errors))

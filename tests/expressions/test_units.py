@@ -395,19 +395,17 @@ def test_where_nothing_can_be_consistent_the_error_says_so():
 
 
 def test_a_constant_of_1_that_carries_a_unit_stays():
-    library = get_library("physics", 3)
     data = DataSet.from_arrays(X, X[:, 2])
     (found,) = finish(
         Population.from_expressions([formula("1.0000001*h")]),
         np.ones(3),
         data,
-        library,
         1e-20,
         Constraints(units=units()),
     )
     assert found.constants.tolist() == [1.0]
     assert units_of_constants(found, units()) == ("J/m",)
-    (plain,) = finish(Population.from_expressions([formula("1.0000001*h")]), np.ones(3), data, library, 1e-20)
+    (plain,) = finish(Population.from_expressions([formula("1.0000001*h")]), np.ones(3), data, 1e-20)
     assert len(plain.constants) == 0
 
 

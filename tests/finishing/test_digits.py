@@ -45,7 +45,7 @@ def test_a_formula_predicts_as_well_as_least_squares():
         data = DataSet.from_arrays(x[:, None], slope * x + 0.02 * slope * random.normal(size=60))
         fitted = float((x @ data.y) / (x @ x))
         program = Expression.from_text(f"{fitted!r}*x1", LIBRARY)
-        (formula,) = finish(Population.from_expressions([program]), np.ones(1), data, LIBRARY, TOLERANCE)
+        (formula,) = finish(Population.from_expressions([program]), np.ones(1), data, TOLERANCE)
         formula = with_measured_digits(formula, data, TOLERANCE)
         of_fits.append((fitted / slope - 1.0) ** 2)
         of_formulas.append((formula(np.ones((1, 1)))[0] / slope - 1.0) ** 2)

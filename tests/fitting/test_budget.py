@@ -142,7 +142,7 @@ def test_a_fit_ends_in_time_however_long_its_formulas_take(clock, monkeypatch, l
 def test_programs_that_are_not_finished_are_formulas_as_they_are():
     found = [Expression.from_text(text, LIBRARY) for text in ("1.23456789*x1*exp(-0.98765*x2)", "x1 + 0*x2")]
     programs = Population.from_expressions(found)
-    formulas = finish(programs, np.array([1.0, 10.0]), DATA, LIBRARY, 1e-20, is_over=lambda: True)
+    formulas = finish(programs, np.array([1.0, 10.0]), DATA, 1e-20, is_over=lambda: True)
     for program, formula in zip(found, formulas, strict=True):
         np.testing.assert_allclose(formula(X), program(X / [1.0, 10.0]), rtol=1e-14)
     assert with_measured_digits(found[0], DATA, 1e-20, lambda: True) is found[0]

@@ -80,7 +80,6 @@ def finish(
     programs: Population,
     column_scales: np.ndarray,
     data: DataSet,
-    library: Library,
     tolerance: float,
     constraints: Constraints = _ANY,
     is_over: Callable[[], bool] = lambda: False,
@@ -94,12 +93,11 @@ def finish(
     Parameters
     ----------
     programs : Population
-        Programs of the scaled variables x_i / column_scales[i].
+        Programs of the scaled variables x_i / column_scales[i]. ValueError if their library has no constants
+        to write a scale with.
     column_scales : ndarray of shape (n_features,)
     data : DataSet
         All rows, in the raw variables.
-    library : Library
-        Library of the programs and of the result. ValueError if it has no constants to write a scale with.
     tolerance : float
         NMSE that counts as exact.
     constraints : Constraints
@@ -111,7 +109,7 @@ def finish(
     known : dict, optional
         Finished formulas by the bytes of their programs, which are not finished again; new ones are added.
     """
-    known = {} if known is None else known
+    known, library = {} if known is None else known, programs.library
     fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
     demands = _Demands.of(constraints, library)
     for program in free_programs(programs):

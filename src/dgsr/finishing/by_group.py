@@ -70,9 +70,8 @@ def finish_by_group(
     programs: Population,
     coordinates: Coordinates,
     data: DataSet,
-    library: Library,
     grouping: Grouping,
-    finish_one: Callable[[Population, DataSet, Library], Sequence[Expression]],
+    finish_one: Callable[[Population, DataSet], Sequence[Expression]],
     is_over: Callable[[], bool],
     form: Form | None = None,
 ) -> list[Expression]:
@@ -86,16 +85,15 @@ def finish_by_group(
         Those of the programs.
     data : DataSet
         All rows with their groups, with columns measured from their origins.
-    library : Library
     grouping : Grouping
     finish_one : callable
-        Finishes a population of one whole formula, given data and library, which have further columns.
+        Finishes a population of one whole formula, given data; formula and data have further columns.
     is_over : callable
         Returns True once the time is over; the remaining programs are then left out.
     form : Form, optional
         The form of the programs, which are then whole formulas and remain as they are.
     """
-    begun, found = list[list[_Whole]](), list[Expression]()
+    library, begun, found = programs.library, list[list[_Whole]](), list[Expression]()
     for program in free_programs(programs):
         if is_over():
             break
@@ -112,8 +110,8 @@ def finish_by_group(
     for ways in sorted(filter(None, begun), key=lambda ways: ways[0].shared.bits):
         with suppress(ValueError, ArithmeticError, OutOfTime):
             shortest = min((_improved(way, is_over) for way in ways), key=attrgetter("shared.bits"))
-            wider, whole, values = _with_symbols(shortest, library)
-            (formula,) = finish_one(whole, _with_columns(data, values), wider)
+            whole, values = _with_symbols(shortest, library)
+            (formula,) = finish_one(whole, _with_columns(data, values))
             found.append(_with_groups(coordinates.with_origins(formula), values, raw, library, grouping))
     return found
 
@@ -176,8 +174,8 @@ def _improved(way: _Whole, is_over: Callable[[], bool]) -> _Whole:
         best = better
 
 
-def _with_symbols(way: _Whole, library: Library) -> tuple[Library, Population, np.ndarray]:
-    """Return a formula with columns for its constants by group: library, program and values (q, n_groups)."""
+def _with_symbols(way: _Whole, library: Library) -> tuple[Population, np.ndarray]:
+    """Return a formula with columns for its constants by group, and their values (q, n_groups)."""
     program, shared = way.program, way.shared
     part_of, constants = np.full(len(program.constants), -1), program.constants.copy()
     numbers = np.cumsum(shared.is_own) - 1
@@ -185,7 +183,7 @@ def _with_symbols(way: _Whole, library: Library) -> tuple[Library, Population, n
         constants[part] = own.mean()
         part_of[part] = number if is_own else -1
     wider, tokens, constants = with_columns_for_constants(library, program.tokens, constants, part_of)
-    return wider, Population.of_one(wider, tokens, constants[None]), shared.constants[shared.is_own]
+    return Population.of_one(wider, tokens, constants[None]), shared.constants[shared.is_own]
 
 
 def _described(fits: GroupedProgram, constants: np.ndarray, is_own: np.ndarray) -> _Shared:

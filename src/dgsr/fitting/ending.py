@@ -150,7 +150,7 @@ def _finished(
             )
         else:
             finished += finish(
-                found, coordinates.scales, fitted, library, tolerance, constraints, is_over, begun.finished
+                found, coordinates.scales, fitted, tolerance, constraints, is_over, begun.finished
             )
         begin_phase("extending")
     begin_phase("finishing")
@@ -180,14 +180,12 @@ def _finished_by_group(
     The programs of the search for a law of all rows may describe the groups better, too.
     """
     assert rules.grouping is not None
-    library, form = rules.library, rules.constraints.form
-    of_tokens = replace(rules.constraints, units=None, shape=None)
+    form, of_tokens = rules.constraints.form, replace(rules.constraints, units=None, shape=None)
 
-    def finish_one(program: Population, data: DataSet, wider: Library) -> list[Expression]:
+    def finish_one(program: Population, data: DataSet) -> list[Expression]:
         if form is not None:
             return [with_simple_constants(program, data, rules.tolerance, is_over)]
-        scales = np.ones(len(data.columns))
-        return finish(program, scales, data, wider, rules.tolerance, of_tokens, is_over)
+        return finish(program, np.ones(len(data.columns)), data, rules.tolerance, of_tokens, is_over)
 
     data, searched = rows.fitted, begun.search.data
     found = Population.concatenate([begun.search.archive.population(), of_all.search.archive.population()])
@@ -197,7 +195,7 @@ def _finished_by_group(
         forms = fitted_curves(begun.search.scheduler.problem, is_over).programs[:_MOST_FORMS]
         found = Population.concatenate([forms, found])
     data = data._replace(columns=rows.coordinates.from_origins(data.columns))
-    return finish_by_group(found, rows.coordinates, data, library, rules.grouping, finish_one, is_over, form)
+    return finish_by_group(found, rows.coordinates, data, rules.grouping, finish_one, is_over, form)
 
 
 def _with_digits(

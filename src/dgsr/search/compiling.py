@@ -172,4 +172,4 @@ def _run_search(has_constants: bool) -> None:
     run(search)
     Expression(library, [library.index["x1"]])(data.columns.T)
     if has_constants:
-        finish(search.archive.population(), np.ones(1), data, library, config.tolerance)
+        finish(search.archive.population(), np.ones(1), data, config.tolerance)
