@@ -45,7 +45,7 @@ class Point(NamedTuple):
     values: np.ndarray  # (n_samples,) float64: values of f, minus their mean if the task is scaled
     residuals: np.ndarray  # (n_samples,) float64
     jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each unknown
-    scale: np.ndarray  # (4,) float64: slope, intercept, mean of f, and sum of squares of `values`
+    scale: np.ndarray  # (3,) float64: slope, intercept, and sum of squares of `values`
     # (6, n_groups) float64: weight, mean of f, sum of squares of `values`, slope, and two entries of scratch
     by_group: np.ndarray
 

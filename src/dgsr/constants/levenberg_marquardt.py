@@ -89,9 +89,9 @@ def fit_programs(
     # Both tables have rows of the same groups, or of some of them.
     n_groups = data.groups.max() + 1 if len(data.groups) > 0 else 0
     by_group, trial_by_group = np.empty((6, n_groups)), np.empty((6, n_groups))
-    point = Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4), by_group)
+    point = Point(np.empty(n_constants), values, residuals, jacobian, np.empty(3), by_group)
     spare = Point(
-        np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4), trial_by_group
+        np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(3), trial_by_group
     )
     best, second = np.empty(n_constants), np.empty(n_constants)
     for b in range(len(programs.lengths)):
@@ -225,7 +225,7 @@ def _scale(point, task):
     slope = 0.0
     if spread > CONSTANT_SHARE * (spread + total * mean * mean) and spread < np.inf:
         slope = _dot(w, values, y, n) / spread
-    scale[0], scale[1], scale[2], scale[3] = slope, -slope * mean, mean, spread
+    scale[0], scale[1], scale[2] = slope, -slope * mean, spread
     for j in range(n):
         residuals[j] = y[j] - slope * values[j]
     return _dot(w, residuals, residuals, n)
@@ -252,8 +252,6 @@ def _normal_equations(point, n_free, task, scratch):
             for j in range(n):
                 derivatives[j] -= mean
             shares[p] = _dot(w, derivatives, point.values, n)
-        else:
-            shares[p] = 0.0
         vector[p] = _dot(w, derivatives, point.residuals, n) / scale[0]
     for p in range(n_free):
         for q in range(p + 1):
@@ -262,7 +260,7 @@ def _normal_equations(point, n_free, task, scratch):
             if by_group:
                 before = shares[p]
             elif task.scaled:
-                rest -= shares[p] * shares[q] / scale[3]
+                rest -= shares[p] * shares[q] / scale[2]
             if p == q and not rest > _REDUNDANT_SHARE * before:
                 vector[p] = 0.0
                 rest = entry if entry > 0.0 else 1.0
