@@ -38,8 +38,6 @@ _MOST_SEARCHES = 10
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
 # Levels of nesting up to which the content of a parameter enters its text.
 _DEEPEST = 12
-# Longest value that a message shows, in characters.
-_LONGEST_SHOWN = 40
 # Entries whose texts no message shows, because they are digests or differ from the parameter.
 _NOT_SHOWN = ("table", "library", "generator", "selection")
 
@@ -203,7 +201,7 @@ def _content(cell: CellType) -> Any:
 
 def _difference(name: str, saved: str | None, own: str) -> str:
     """Return the name of a parameter, with both values if they are short and may be shown."""
-    is_shown = name not in _NOT_SHOWN and saved is not None and max(len(saved), len(own)) <= _LONGEST_SHOWN
+    is_shown = name not in _NOT_SHOWN and saved is not None and max(len(saved), len(own)) <= 40
     return f"{name} ({saved} in the file, {own} now)" if is_shown else name
 
 
