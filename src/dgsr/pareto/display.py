@@ -21,16 +21,8 @@ if TYPE_CHECKING:
 _N_LABELS = 5
 # Most characters of each of these.
 _LABEL_LENGTH = 44
-# Positions of a label, of which the first free one is used: offset from the point, right and up, in points;
-# alignment.
-_LABEL_PLACES = (
-    (8, 6, "left", "bottom"),
-    (8, -6, "left", "top"),
-    (-8, -6, "right", "top"),
-    (-8, 6, "right", "bottom"),
-    (0, 10, "center", "bottom"),
-    (0, -10, "center", "top"),
-)
+# Offsets of a label from its point, right and up, in points, of which the first free one is used.
+_LABEL_PLACES = ((8, 6), (8, -6), (-8, -6), (-8, 6), (0, 10), (0, -10))
 
 
 class LogLosses(NamedTuple):
@@ -183,16 +175,16 @@ class ParetoFrontDisplay:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         return labels
 
-    def _labelled(self, i: int, loss: float, place: tuple[int, int, str, str]) -> Annotation:
-        """Write formula `i` beside its point."""
-        formula, (right, up, horizontal, vertical) = self.formulas[i], place
+    def _labelled(self, i: int, loss: float, place: tuple[int, int]) -> Annotation:
+        """Write formula `i` beside its point, on the side where the place is."""
+        formula, (right, up) = self.formulas[i], place
         label = self.ax_.annotate(
             formula if len(formula) <= _LABEL_LENGTH else formula[: _LABEL_LENGTH - 1] + "…",
             (self.description_length[i], loss),
-            xytext=(right, up),
+            xytext=place,
             textcoords="offset points",
-            ha=horizontal,
-            va=vertical,
+            ha="center" if right == 0 else "left" if right > 0 else "right",
+            va="bottom" if up > 0 else "top",
             fontsize="small",
             color="C1" if i == self.chosen else None,
         )
