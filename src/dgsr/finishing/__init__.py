@@ -34,9 +34,6 @@ from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import free_programs, score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 
-# The constraints of a formula that may have any form.
-_ANY = Constraints()
-
 
 class _Demands(NamedTuple):
     """What a formula must have, and what it must not have; see `finish`."""
@@ -81,7 +78,7 @@ def finish(
     column_scales: np.ndarray,
     data: DataSet,
     tolerance: float,
-    constraints: Constraints = _ANY,
+    constraints: Constraints | None = None,
     is_over: Callable[[], bool] = lambda: False,
     known: dict[bytes, Expression] | None = None,
 ) -> list[Expression]:
@@ -100,7 +97,7 @@ def finish(
         All rows, in the raw variables.
     tolerance : float
         NMSE that counts as exact.
-    constraints : Constraints
+    constraints : Constraints, optional
         A formula retains required tokens and respects limits of nesting if its program does; a column without
         effect on the data may go. Of several forms one with the fewest violations of units and shape, in the
         raw variables, is returned.
@@ -111,7 +108,7 @@ def finish(
     """
     known, library = {} if known is None else known, programs.library
     fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
-    demands = _Demands.of(constraints, library)
+    demands = _Demands.of(Constraints() if constraints is None else constraints, library)
     for program in free_programs(programs):
         tree = unscaled(tree_of(program, library), column_scales)
         key = program.tokens.tobytes() + program.constants.tobytes()

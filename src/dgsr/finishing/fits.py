@@ -109,8 +109,7 @@ class Fits:
         if not program.free.any():
             return FittedProgram(program, nmse)
         self.n_refits += 1
-        constants = self.least_squares(program)
-        constants = np.where(program.free, constants, program.constants)
+        constants = np.where(program.free, self.least_squares(program), program.constants)
         is_phase = are_phases(program.tokens, self.library) & program.free
         constants[is_phase] -= 2 * math.pi * np.round(constants[is_phase] / (2 * math.pi))
         groups = groups_of(program) if copies else []
