@@ -15,7 +15,6 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
-from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.trees import Tree, is_number, leaves, map_leaves, nodes
 from dgsr.kernels.grammar import are_valid
@@ -50,7 +49,7 @@ def initial_programs(
             tree = _read(str(formula), library, names)
             if any(node[0] == "div" and node[2] == 0 for node in nodes(tree)):
                 raise ValueError("it divides by the number 0; write another number, or a name for it.")
-            given = Expression(library, *to_program(tree, library))
+            given = Expression.from_tree(tree, library)
             program = _bare(coordinates.read(given))
             if program.length > constraints.max_length:
                 raise ValueError(
@@ -103,7 +102,7 @@ def _bare(program: Expression) -> Expression:
     library = program.library
     if not library.has_constants:
         return program
-    return Expression(library, *to_program(_without_scale(program.tree, library), library))
+    return Expression.from_tree(_without_scale(program.tree, library), library)
 
 
 def _read(text: str, library: Library, names: Sequence[str]) -> Tree:
