@@ -91,13 +91,11 @@ class Mixture(NamedTuple):
         """Return the logarithms of the densities of both distributions, each times its share."""
         with np.errstate(divide="ignore"):
             shares = np.log(self.share), np.log1p(-self.share)
-        own, other = (_logarithms(residuals, variance) for variance in (self.narrow, self.wide))
+        own, other = (
+            -0.5 * (residuals**2 / variance + np.log(2.0 * np.pi * variance))
+            for variance in (self.narrow, self.wide)
+        )
         return shares[0] + own, shares[1] + other
-
-
-def _logarithms(residuals: np.ndarray, variance: float) -> np.ndarray:
-    """Return the logarithms of normal densities."""
-    return -0.5 * (residuals**2 / variance + np.log(2.0 * np.pi * variance))
 
 
 def _least_variance(data: DataSet) -> float:
