@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ class OutOfTime(Exception):
     """Raised when the time for finishing formulas is over."""
 
 
-@dataclass(frozen=True)
-class FittedProgram:
+class FittedProgram(NamedTuple):
     """A program and its NMSE."""
 
     program: FreeProgram
