@@ -40,19 +40,18 @@ class _Demands(NamedTuple):
 
     constraints: Constraints
     required: frozenset[int]
-    nesting: Nesting | None
+    nesting: Nesting
     library: Library
 
     @classmethod
     def of(cls, constraints: Constraints, library: Library) -> _Demands:
         required = frozenset(library.index[name] for name in constraints.required)
-        nesting = Nesting.of(constraints.limits, library) if constraints.nested else None
-        return cls(constraints, required, nesting, library)
+        return cls(constraints, required, Nesting.of(constraints.limits, library), library)
 
     def are_met(self, tokens: np.ndarray, required: frozenset[int]) -> bool:
         """Return whether a program has the tokens in `required`, and respects the limits on nesting."""
         found = tokens.tolist()
-        return required <= {*found} and (self.nesting is None or self.nesting.holds(found, self.library))
+        return required <= {*found} and self.nesting.holds(found, self.library)
 
     def allowed(self, new: Expression, old: Expression) -> Expression:
         """Return a rewritten formula if it has the required tokens of the old one, which is returned else."""
