@@ -32,8 +32,6 @@ _KIND = "dgsr.checkpoint"
 _FORMAT = 11
 # Fewest seconds between two writes.
 _SECONDS = 3.0
-# Largest number of searches that are read; no fit reaches it.
-_MOST_SEARCHES = 10
 # Parameters that may differ in the fit that continues.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
 # Levels of nesting up to which the content of a parameter enters its text.
@@ -76,7 +74,7 @@ class Checkpoint:
             if type(self.random_state) is not int or not 0 <= self.random_state < 1 << 32:
                 raise ValueError(f"its random_state is {self.random_state}")
             n_states = header["n_states"]
-            if type(n_states) is not int or not 0 < n_states <= _MOST_SEARCHES:
+            if type(n_states) is not int or not 0 < n_states <= 10:  # no fit has as many searches
                 raise ValueError(f"it has {n_states} searches")
             self.states = [_nested(n, header["plain"], arrays) for n in range(n_states)]
         except DAMAGE as error:

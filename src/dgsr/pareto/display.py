@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from dgsr.pareto.candidate import Candidate
 
-# Most formulas that are written beside the front.
-_N_LABELS = 5
-# Most characters of each of these.
+# Most characters of a formula that is written beside the front.
 _LABEL_LENGTH = 44
 # Offsets of a label from its point, right and up, in points, of which the first free one is used.
 _LABEL_PLACES = ((8, 6), (8, -6), (-8, -6), (-8, 6), (0, 10), (0, -10))
@@ -144,7 +142,7 @@ class ParetoFrontDisplay:
         return mark
 
     def _label(self, losses: np.ndarray) -> list[Annotation]:
-        """Write the formulas for which there is room without overlapping each other or points."""
+        """Write at most five formulas, for which there is room without overlapping each other or points."""
         from matplotlib.transforms import Bbox
 
         falls = np.concatenate([[0.0], -np.diff(np.log(losses))])
@@ -157,7 +155,7 @@ class ParetoFrontDisplay:
         labels: list[Annotation] = []
         told: dict[str, warnings.WarningMessage] = {}  # warnings of characters that the font lacks, by text
         for i in order:
-            if len(labels) == _N_LABELS:
+            if len(labels) == 5:
                 break
             for place in _LABEL_PLACES:
                 label = self._labelled(i, losses[i], place)
