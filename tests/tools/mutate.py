@@ -35,13 +35,12 @@ TESTS = {
     "dimensions": ("test_units",),
     "inverses": ("test_exact_search",),
     "jacobian": ("test_constants", "test_finishing"),
-    "levenberg_marquardt": ("test_constants", "test_finishing"),
+    "levenberg_marquardt": ("test_constants", "test_finishing", "test_by_group"),
     "prior_kernel": ("test_prior", "test_pretraining"),
     "prior_programs": ("test_prior",),
     "prior_trees": ("test_prior",),
     "random": ("test_evolve", "test_prior"),
     "sampling": ("test_generator",),
-    "scaling_by_group": ("test_by_group",),
 }
 # What the decorators of compiled functions are called.
 DECORATORS = ("compiled", "allocation_free", "inlined", "_lean", "_leaf", "_summing")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.constants.jacobian import FitTask, Point, Scratch, compute, link
-from dgsr.constants.scaling_by_group import CONSTANT_SHARE, project_by_group, scale_by_group
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled, inlined
 from dgsr.kernels.evaluate import BLOCK
@@ -35,6 +34,8 @@ MOST_DAMPING = 1e8
 _REDUNDANT_SHARE = 1e-12
 # Squared error that counts as rounding, as a share of the squares of the target; a fit ends there.
 _ROUNDING = 1e-31
+# Largest squared relative spread of values that count as constant, whose rounding a slope would scale up.
+_CONSTANT_SHARE = 1e-16
 # Random points that are compared for the second start. From constants of 1.0 alone five steps fit 46 and 66%
 # of the true skeletons of drawn:physics and drawn:laws, with the best of 2 more 54 and 72%, of 32 more 79 and
 # 84%.
@@ -217,13 +218,13 @@ def _scale(point, task):
             residuals[j] = y[j] - values[j]
         return _dot(w, residuals, residuals, n)
     if len(task.data.groups) > 0:
-        return scale_by_group(point, task.data)
+        return _scale_by_group(point, task.data)
     mean = _sum(w, values, n) / total
     for j in range(n):
         values[j] -= mean
     spread = _dot(w, values, values, n)
     slope = 0.0
-    if spread > CONSTANT_SHARE * (spread + total * mean * mean) and spread < np.inf:
+    if spread > _CONSTANT_SHARE * (spread + total * mean * mean) and spread < np.inf:
         slope = _dot(w, values, y, n) / spread
     scale[0], scale[1], scale[2] = slope, -slope * mean, spread
     for j in range(n):
@@ -246,7 +247,7 @@ def _normal_equations(point, n_free, task, scratch):
             for j in range(n):
                 derivatives[j] = 0.0
         if by_group:
-            shares[p] = project_by_group(derivatives, point, task.data)
+            shares[p] = _project_by_group(derivatives, point, task.data)
         elif task.scaled:
             mean = total / task.total
             for j in range(n):
@@ -265,6 +266,68 @@ def _normal_equations(point, n_free, task, scratch):
                 vector[p] = 0.0
                 rest = entry if entry > 0.0 else 1.0
             matrix[p, q] = rest
+
+
+@allocation_free
+def _scale_by_group(point, data):
+    """Fit slope and intercept of every group, and write them and the residuals into `point`.
+
+    The values of `point` are centred. Return the weighted sum of squared residuals. `scale[0]` becomes 0 if
+    all slopes are 0, and else 1.
+    """
+    values, residuals, y, w, groups = point.values, point.residuals, data.y, data.weights, data.groups
+    totals, means, squares, slopes, _, _ = point.by_group
+    point.by_group[...] = 0.0
+    n, has_slope, loss = len(y), 0.0, 0.0
+    for j in range(n):
+        totals[groups[j]] += w[j]
+        means[groups[j]] += w[j] * values[j]
+    for k in range(len(totals)):
+        if totals[k] > 0.0:
+            means[k] /= totals[k]
+    for j in range(n):
+        k = groups[j]
+        values[j] -= means[k]
+        squares[k] += w[j] * values[j] * values[j]
+        slopes[k] += w[j] * values[j] * y[j]
+    for k in range(len(totals)):
+        least = _CONSTANT_SHARE * (squares[k] + totals[k] * means[k] * means[k])
+        if least < squares[k] < np.inf:
+            slopes[k] /= squares[k]
+            has_slope = 1.0
+        else:
+            slopes[k] = 0.0
+    for j in range(n):
+        residuals[j] = y[j] - slopes[groups[j]] * values[j]
+        loss += w[j] * residuals[j] * residuals[j]
+    point.scale[0], point.scale[1] = has_slope, 0.0
+    return loss
+
+
+@allocation_free
+def _project_by_group(derivatives, point, data):
+    """Replace the derivatives of f by a constant by those of the fit, whose slopes and intercepts move.
+
+    Return the weighted sum of squares of those at fixed slopes.
+    """
+    values, w, groups = point.values, data.weights, data.groups
+    totals, _, squares, slopes, means, shares = point.by_group
+    means[:] = 0.0
+    shares[:] = 0.0
+    for j in range(len(w)):
+        means[groups[j]] += w[j] * derivatives[j]
+        shares[groups[j]] += w[j] * derivatives[j] * values[j]
+    for k in range(len(totals)):
+        if slopes[k] != 0.0:
+            means[k] /= totals[k]
+            shares[k] *= slopes[k] / squares[k]
+    before = 0.0
+    for j in range(len(w)):
+        k = groups[j]
+        centred = slopes[k] * (derivatives[j] - means[k])
+        before += w[j] * centred * centred
+        derivatives[j] = centred - shares[k] * values[j] if slopes[k] != 0.0 else 0.0
+    return before
 
 
 @allocation_free
