@@ -122,10 +122,8 @@ def _whole(tree: Tree, data: DataSet, library: Library) -> list[FreeProgram]:
     They are a*f + b, a*f, and for a scale by group beside a level that groups share a*(f + c) and
     a*(f + c) + b.
     """
-    formula = Expression.from_tree(tree, library)
-    fit = fit_constants(
-        Population.from_expressions([formula]), data._replace(groups=data.groups[:0]), n_iterations=0
-    )
+    program = Population.from_expressions([Expression.from_tree(tree, library)])
+    fit = fit_constants(program, data._replace(groups=data.groups[:0]), n_iterations=0)
     slope, intercept = float(fit.slope[0]) or 1.0, float(fit.intercept[0])
     scaled = ("mul", slope, tree)
     merged = [merge(each, "leading") for each in (("add", intercept, scaled), scaled)]
@@ -147,8 +145,8 @@ def _begun(
         library, program.tokens, True, lambda name, is_linear, _: is_linear and name in _LINEAR
     )
     is_linear = np.array([flags[part[0]] for part in parts], dtype=bool)
-    pooled = _described(fits, fits.fit(start, none, _STEPS), none)
-    by_group = _described(fits, fits.fit(pooled.constants, is_linear, _STEPS), is_linear)
+    pooled = _described(fits, start, none)
+    by_group = _described(fits, pooled.constants, is_linear)
     return _Whole(program, parts, fits, min(pooled, by_group, key=attrgetter("bits")))
 
 
@@ -167,7 +165,7 @@ def _improved(way: _Whole, is_over: Callable[[], bool]) -> _Whole:
                 tried.add(is_own.tobytes())
                 means = best.constants.mean(axis=1, keepdims=True)
                 start = np.where(is_own[:, None], best.constants, means)
-                others.append(_described(fits, fits.fit(start, is_own, _STEPS), is_own))
+                others.append(_described(fits, start, is_own))
         better = min(others, key=attrgetter("bits"), default=best)
         if not better.bits < best.bits:
             return way._replace(shared=best)
@@ -186,8 +184,9 @@ def _with_symbols(way: _Whole, library: Library) -> tuple[Population, np.ndarray
     return Population.of_one(wider, tokens, constants[None]), shared.constants[shared.is_own]
 
 
-def _described(fits: GroupedProgram, constants: np.ndarray, is_own: np.ndarray) -> _Shared:
-    """Return constants (k, n_groups) with the bits of residuals of rows left out, and of their values."""
+def _described(fits: GroupedProgram, start: np.ndarray, is_own: np.ndarray) -> _Shared:
+    """Fit constants (k, n_groups), and count the bits of residuals of rows left out, and of their values."""
+    constants = fits.fit(start, is_own, _STEPS)
     apart, data = fits.directions(constants, is_own), fits.data
     loss = fits.nmse(fits.residuals(constants))
     left_out = max(loss, fits.leave_one_out(constants, apart), data.rounding_nmse)
