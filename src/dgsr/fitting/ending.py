@@ -124,11 +124,10 @@ def _finished(
     Those of the archive, linear models and common forms are finished in the order of their descriptions,
     since time may be over before the others.
     """
-    archive = begun.search.archive
-    library = rules.library
+    archive, library = begun.search.archive, rules.library
+    of_search, finished = archive.population(), list[Expression]()
     if not library.has_constants:
-        programs = archive.population()
-        return [programs[i] for i in range(len(programs))]
+        return [of_search[i] for i in range(len(of_search))]
     constraints, coordinates, tolerance = rules.constraints, rows.coordinates, rules.tolerance
     # Constants are rounded with columns measured from their origins, not with large numbers that differ
     # by little.
@@ -137,7 +136,6 @@ def _finished(
         shape = constraints.shape.in_coordinates(coordinates.origins, np.ones(len(coordinates.origins)))
         constraints = replace(constraints, shape=shape)
 
-    finished, of_search = list[Expression](), archive.population()
     for further in begun.search.at_the_end(rows.measured, is_over):
         begin_phase("finishing")
         found = Population.concatenate([of_search, further])
