@@ -88,14 +88,14 @@ def _raised(draft, base, power, law):
 
 
 @allocation_free
-def _draw_units(draft, state):
+def _draw_units(draft, law, state):
     """Draw the unit of each variable: the unit of an earlier variable, a new unit, or none."""
     for v in range(len(draft.units)):
         u = uniform(state)
         draft.units[v] = 0
-        if v > 0 and u < forms.SAME_UNIT:
+        if v > 0 and u < law.same_unit:
             copy_to(draft.units[v], draft.units[integer(state, v)])
-        elif u < forms.WITH_UNIT:
+        elif u < law.with_unit:
             for k in range(N_UNITS):
                 if uniform(state) < 0.5:
                     draft.units[v, k] = integer(state, 5) - 2
@@ -113,12 +113,12 @@ def _variable(draft, state):
 
 
 @allocation_free
-def _draw_product(draft, unit, state):
+def _draw_product(draft, unit, law, state):
     """Write the exponents of a random product with a unit; return whether one was found."""
     for _ in range(_TRIALS):
         draft.powers[:] = 0
         for _ in range(1 + integer(state, 3)):
-            power = (1, -1, 2, -2)[choice(state, forms.SMALL_POWERS)]
+            power = (1, -1, 2, -2)[choice(state, law.small_powers)]
             draft.powers[_variable(draft, state)] += power
         if are_zero(draft.powers):
             continue
@@ -154,15 +154,15 @@ def _write_product(draft, law):
 @allocation_free
 def _product_of(draft, unit, law, state):
     """Return a product of variables that has a unit, or one with a constant that supplies the unit."""
-    if _draw_product(draft, unit, state):
+    if _draw_product(draft, unit, law, state):
         node = _write_product(draft, law)
-        if uniform(state) < forms.WITH_CONSTANT:
+        if uniform(state) < law.with_constant:
             node = _times(draft, _constant(draft, state), node, law)
         return node
     draft.counts[1] += 1
     draft.powers[:] = 0
     draft.powers[_variable(draft, state)] = 1
-    if uniform(state) < forms.SECOND_VARIABLE:
+    if uniform(state) < law.second_variable:
         draft.powers[_variable(draft, state)] += 1 if uniform(state) < 0.5 else -1
         if are_zero(draft.powers):
             draft.powers[_variable(draft, state)] = 1
@@ -174,20 +174,20 @@ def _sum(draft, law, state):
     """Return a sum of two or three terms, and write its unit to `draft.unit`."""
     v = _variable(draft, state)
     draft.used[v] += 1
-    power = 2.0 if uniform(state) < forms.FIRST_SQUARE else 1.0
+    power = 2.0 if uniform(state) < law.first_square else 1.0
     unit = draft.units[v] * int(power)
     node = _raised(draft, _node(draft, VARIABLE, v, 0), power, law)
-    for _ in range(1 + (uniform(state) < forms.THIRD_TERM)):
-        operator = law.tokens[forms.ADD if uniform(state) < forms.PLUS else forms.SUB]
-        if are_zero(unit) and uniform(state) < forms.NUMBER_ONE and law.tokens[forms.EXP] >= 0:
+    for _ in range(1 + (uniform(state) < law.third_term)):
+        operator = law.tokens[forms.ADD if uniform(state) < law.plus else forms.SUB]
+        if are_zero(unit) and uniform(state) < law.number_one and law.tokens[forms.EXP] >= 0:
             other = _node(draft, NUMBER, 1, 0)
-        elif uniform(state) < forms.FREE_CONSTANT:
+        elif uniform(state) < law.free_constant:
             other = _constant(draft, state)
             if not are_zero(unit):
                 draft.counts[1] += 1
         else:
             other = _product_of(draft, unit, law, state)
-        if uniform(state) < forms.SWAPPED:
+        if uniform(state) < law.swapped:
             node, other = other, node
         node = _node(draft, operator, node, other)
     copy_to(draft.unit, unit)
@@ -207,10 +207,10 @@ def _function(draft, law, state):
         return _node(draft, law.tokens[forms.SUB], _node(draft, NUMBER, 1, 0), falling)
     if kind == forms.ONE_PLUS or kind == forms.ONE_MINUS:
         return _node(draft, token, _node(draft, NUMBER, 1, 0), group)
-    if kind == forms.LOGARITHM and uniform(state) < forms.LOG_OF_ONE_PLUS:
+    if kind == forms.LOGARITHM and uniform(state) < law.log_of_one_plus:
         group = _node(draft, law.tokens[forms.ADD], _node(draft, NUMBER, 1, 0), group)
     node = _node(draft, token, group, 0)
-    if (kind == forms.SINE or kind == forms.COSINE) and uniform(state) < forms.SQUARED_WAVE:
+    if (kind == forms.SINE or kind == forms.COSINE) and uniform(state) < law.squared_wave:
         node = _raised(draft, node, 2.0, law)
     return node
 
@@ -243,7 +243,7 @@ def _term(draft, is_first, unit, law, state):
             factor = _raised(draft, _sum(draft, law, state), power, law)
             own += draft.unit * int(2.0 * power)
         else:
-            power = 1.0 if uniform(state) < forms.FUNCTION_ABOVE else -1.0
+            power = 1.0 if uniform(state) < law.function_above else -1.0
             factor = _function(draft, law, state)
         if power > 0:
             above = _times(draft, above, factor, law)
@@ -253,12 +253,12 @@ def _term(draft, is_first, unit, law, state):
         copy_to(unit, own)
     elif np.any(own != unit):
         needed = unit - own
-        if not np.any(needed % 2) and _draw_product(draft, needed // 2, state):
+        if not np.any(needed % 2) and _draw_product(draft, needed // 2, law, state):
             above = _times(draft, above, _write_product(draft, law), law)
         else:
             draft.counts[1] += 1
             above = _times(draft, _constant(draft, state), above, law)
-    elif uniform(state) < forms.SCALED_TERM:
+    elif uniform(state) < law.scaled_term:
         above = _times(draft, _constant(draft, state), above, law)
     return _over(draft, above, below, law)
 
@@ -278,7 +278,7 @@ def grow_law(n_variables, law, tree, units, state):
         np.zeros(N_UNITS, dtype=np.int64),
         np.zeros(n_variables, dtype=np.int64),
     )
-    _draw_units(draft, state)
+    _draw_units(draft, law, state)
     unit = np.zeros(N_UNITS, dtype=np.int64)
     node = _term(draft, True, unit, law, state)
     for _ in range(choice(state, law.terms)):
@@ -287,7 +287,7 @@ def grow_law(n_variables, law, tree, units, state):
         other = _term(draft, False, unit, law, state)
         if other < 0:
             return 0
-        node = _node(draft, law.tokens[forms.ADD if uniform(state) < forms.PLUS else forms.SUB], node, other)
+        node = _node(draft, law.tokens[forms.ADD if uniform(state) < law.plus else forms.SUB], node, other)
     if node < 0 or draft.counts[0] + 2 > MAX_NODES:
         return 0
     around = choice(state, law.around)
