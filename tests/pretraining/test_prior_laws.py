@@ -14,11 +14,12 @@ from dgsr.expressions.programs.library import PRESETS, Library, get_library
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.law_forms import AROUND, SHARES, law_table
-from dgsr.pretraining.prior import DEFAULT_DOMAINS, Prior
+from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.prior_inputs import change_units, draw_varied_inputs
 from dgsr.pretraining.prior_laws import N_UNITS, grow_law
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, new_tree
 
+TABLE = Prior().table(get_library("physics"))
 DIMENSIONLESS = {"exp", "log", "sin", "cos", "tanh", "arcsin", "arccos", "pow"}
 
 
@@ -254,7 +255,7 @@ def test_units_are_changed_by_powers_of_the_factors_of_base_units():
     factors, state = [], new_state(0)
     for _ in range(400):
         X = np.ones((5, 6))
-        change_units(X, 4, units, state)
+        change_units(X, 4, units, TABLE, state)
         assert (np.ptp(X, axis=0) == 0.0).all()
         factors.append(X[0])
     logs = np.log10(factors)
@@ -265,7 +266,7 @@ def test_units_are_changed_by_powers_of_the_factors_of_base_units():
     assert 3.0 < np.abs(logs[:, 0]).max() <= 4.0
     X = np.ones((5, 6))
     for _ in range(20):
-        change_units(X, 4, np.zeros_like(units), state)
+        change_units(X, 4, np.zeros_like(units), TABLE, state)
     assert (X == 1.0).all()
 
 
@@ -278,7 +279,7 @@ def varied():
     state, tables = new_state(0), []
     for _ in range(1500):
         X = np.zeros((200, 4))
-        draw_varied_inputs(X, 3, np.array(DEFAULT_DOMAINS), state)
+        draw_varied_inputs(X, 3, TABLE, state)
         assert (X[:, 3] == 0.0).all()
         tables.append(X[:, :3])
     return np.array(tables)

@@ -9,25 +9,15 @@ import numpy as np
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, log_uniform, normal, uniform
 
-# Fraction of the data sets whose variables all have the same domain.
-_SHARED_DOMAIN = 0.75
-
-# Fractions of the kinds of columns: uniform in a domain, uniform and positive, log-uniform, normal.
+# Fractions of the kinds of varied columns: uniform in a domain, uniform and positive, log-uniform, normal.
 _KINDS = np.array([0.40, 0.25, 0.25, 0.10])
-# Fraction of columns with few different values.
-_GRIDDED = 0.15
-# Fraction of columns that are correlated with the column before them.
-_CORRELATED = 0.10
-# Fraction of the laws whose variables are measured in other units.
-_OTHER_UNITS = 0.3
-# Largest absolute exponent of the power of ten by which a base unit changes.
-_POWER_OF_TEN = 4.0
 
 
 @allocation_free
-def draw_inputs(X, n_variables, domains, state):
+def draw_inputs(X, n_variables, prior, state):
     """Draw the first columns of X (n_samples, n_columns), each uniform in an interval."""
-    shared = uniform(state) < _SHARED_DOMAIN
+    domains = prior.domains
+    shared = uniform(state) < prior.shared_domain
     domain = choice(state, domains[:, 2])
     for c in range(n_variables):
         if not shared:
@@ -38,14 +28,14 @@ def draw_inputs(X, n_variables, domains, state):
 
 
 @compiled()
-def draw_varied_inputs(X, n_variables, domains, state):
+def draw_varied_inputs(X, n_variables, prior, state):
     """Draw the first columns of X (n_samples, n_columns), like the columns of users' tables.
 
     A column is uniform in a domain, uniform between a and a*b, log-uniform over one to three decades, or
     normal; in half of the tables all columns are of one kind. Some columns have few different values, and
     some are correlated with the column before them, except for normal columns.
     """
-    n = len(X)
+    n, domains = len(X), prior.domains
     place = np.empty(n)  # position of each row in the range of the column, from 0 to 1
     shared = uniform(state) < 0.5
     kind = choice(state, _KINDS)
@@ -54,9 +44,9 @@ def draw_varied_inputs(X, n_variables, domains, state):
         if not shared:
             kind = choice(state, _KINDS)
             domain = choice(state, domains[:, 2])
-        follows = c > 0 and uniform(state) < _CORRELATED
+        follows = c > 0 and uniform(state) < prior.correlated
         share = 0.3 + 0.6 * uniform(state) if follows else 0.0
-        levels = 4 + integer(state, 17) if uniform(state) < _GRIDDED else 0
+        levels = 4 + integer(state, 17) if uniform(state) < prior.gridded else 0
         for j in range(n):
             u = uniform(state)
             place[j] = share * place[j] + (1.0 - share) * u if follows else u
@@ -81,17 +71,17 @@ def draw_varied_inputs(X, n_variables, domains, state):
 
 
 @compiled()
-def change_units(X, n_variables, units, state):
+def change_units(X, n_variables, units, prior, state):
     """Convert the variables of some laws to other units, which multiplies the law by a constant.
 
     `units` (n_columns, n_units) are the exponents of the base units of the columns.
     """
-    if not np.any(units) or uniform(state) >= _OTHER_UNITS:
+    if not np.any(units) or uniform(state) >= prior.other_units:
         return
     n_units = units.shape[1]
     powers = np.empty(n_units)
     for k in range(n_units):
-        powers[k] = _POWER_OF_TEN * (2.0 * uniform(state) - 1.0)
+        powers[k] = prior.power_of_ten * (2.0 * uniform(state) - 1.0)
     for c in range(n_variables):
         power = 0.0
         for k in range(n_units):

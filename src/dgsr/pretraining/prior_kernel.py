@@ -316,9 +316,9 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, programs, X
         if length == 0:
             continue
         if prior.varied:
-            draw_varied_inputs(X[b], n_variables, prior.domains, state)
+            draw_varied_inputs(X[b], n_variables, prior, state)
         else:
-            draw_inputs(X[b], n_variables, prior.domains, state)
+            draw_inputs(X[b], n_variables, prior, state)
         variance = _evaluate(tokens[b], length, constants[b], table, X[b], y[b], w)
         if variance == 0.0:
             continue
@@ -326,7 +326,7 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, programs, X
         if grammar.linear_scaling:
             _transform(y[b], variance, prior, state)
         if prior.varied and grammar.linear_scaling:  # other units change the scale of a law
-            change_units(X[b], n_variables, w.units, state)
+            change_units(X[b], n_variables, w.units, prior, state)
         tokens[b, length:] = 0
         lengths[b] = length
         b += 1

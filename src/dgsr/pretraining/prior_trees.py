@@ -48,6 +48,11 @@ class PriorTable(NamedTuple):
     varied: bool  # whether inputs are also log-uniform, normal, gridded, correlated and in other units
     law_share: float  # probability that an equation is a law
     transformed: float  # probability that a target has a scale and perhaps an offset
+    shared_domain: float = 0.75  # fraction of the tables of uniform inputs whose columns share a domain
+    gridded: float = 0.15  # fraction of varied columns with few different values
+    correlated: float = 0.10  # fraction of varied columns that are correlated with the column before them
+    other_units: float = 0.3  # fraction of the laws whose variables are measured in other units
+    power_of_ten: float = 4.0  # largest absolute exponent of the power of ten by which a base unit changes
 
 
 class Tree(NamedTuple):
