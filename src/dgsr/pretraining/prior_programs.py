@@ -50,7 +50,7 @@ def write_program(n_nodes, tree, prior, grammar, parts, state):
         if kind < 0:
             written = _write_leaf(node, tree, prior, parts, state)
         elif kind >= prior.n_operators:
-            written = _write_power(node, tree.first[node], kind - prior.n_operators + 2, prior, parts)
+            written = _write_power(node, tree.first[node], kind - prior.n_operators + 2, prior, parts, state)
         else:
             written = _write_operator(node, tree, prior, grammar, parts, state)
         if not written:
@@ -73,16 +73,13 @@ def _write_leaf(node, tree, prior, parts, state):
 
 
 @allocation_free
-def _write_power(node, base, power, prior, parts):
+def _write_power(node, base, power, prior, parts, state):
     """Write a power; a base that would be repeated must not have constants."""
-    if not append_power(parts, node, base, power, prior):
-        return False
     once = prior.rewriting.cube >= 0 if power == 3 else prior.rewriting.square >= 0 and power != 5
     if parts.n_constants[base] > 0 and not once:
         return False
-    parts.n_constants[node] = parts.n_constants[base]
-    copy_to(parts.constants[node], parts.constants[base])
-    return True
+    fits = append_power(parts, node, base, power, prior)
+    return fits and _join_constants(node, base, -1, False, prior, parts, state)
 
 
 @allocation_free
@@ -164,37 +161,31 @@ def _append_token(parts, node, token):
 def _append_repeated(parts, node, operator, source, times):
     """Append f, f o f, f o (f o f), ... with `times` copies of the program of `source`."""
     fits = True
-    for i in range(times):
-        if i < times - 1:
-            fits = fits and _append_token(parts, node, operator)
-        fits = fits and _append(parts, node, source)
-    return fits
+    for _ in range(times - 1):
+        fits = fits and _append_token(parts, node, operator) and _append(parts, node, source)
+    return fits and _append(parts, node, source)
 
 
 @allocation_free
 def _append_integer(parts, node, value, prior):
     """Append `value` as (x1 + ... + x1)/x1."""
+    x1 = prior.first_variable
     fits = _append_token(parts, node, prior.rewriting.div)
-    for i in range(value):
-        if i < value - 1:
-            fits = fits and _append_token(parts, node, prior.rewriting.add)
-        fits = fits and _append_token(parts, node, prior.first_variable)
-    return fits and _append_token(parts, node, prior.first_variable)
+    for _ in range(value - 1):
+        fits = fits and _append_token(parts, node, prior.rewriting.add) and _append_token(parts, node, x1)
+    return fits and _append_token(parts, node, x1) and _append_token(parts, node, x1)
 
 
 @allocation_free
 def append_power(parts, node, base, power, prior):
     """Append a power, 2 to 5, of the program of `base`, with the tokens square and cube if they exist."""
-    square, cube = prior.rewriting.square, prior.rewriting.cube
-    if square >= 0 and power == 2:
-        fits = _append_token(parts, node, square)
-    elif cube >= 0 and power == 3:
+    square, cube, fits = prior.rewriting.square, prior.rewriting.cube, True
+    if cube >= 0 and power == 3:
         fits = _append_token(parts, node, cube)
-    elif square >= 0 and power >= 4:
-        fits = True
+    elif square >= 0 and power != 3:
         if power == 5:
             fits = _append_token(parts, node, prior.rewriting.mul) and _append(parts, node, base)
-        for _ in range(2):
+        for _ in range(power // 2):
             fits = fits and _append_token(parts, node, square)
     else:
         return _append_repeated(parts, node, prior.rewriting.mul, base, power)
