@@ -43,6 +43,7 @@ class _Workspace(NamedTuple):
     parts: Subprograms
     ends: np.ndarray  # (max_length + 1,) int64: ends of subtrees
     values: np.ndarray  # (max_length, n_points): values of subtrees at the points of comparison
+    is_used: np.ndarray  # (n_columns,) bool: whether the program has the variable of the column
     counters: np.ndarray  # a tree state, see `dgsr.kernels.grammar.TreeState`
     open_nodes: np.ndarray
     stack: np.ndarray  # stack of the evaluator
@@ -58,6 +59,7 @@ def _new_workspace(max_length, n_columns, n_points, has_constants):
         new_subprograms(max_length, has_constants),
         np.empty(max_length + 1, dtype=np.int64),
         np.empty((max_length, n_points)),
+        np.empty(n_columns, dtype=np.bool_),
         np.zeros(5, dtype=np.int64),
         np.zeros((4, max_length + 1), dtype=np.int64),
         stack,
@@ -99,17 +101,12 @@ def is_left_out(values, excluded):
     value = values[excluded.key]
     if np.isfinite(value):
         margin = 2.0 * _ROUNDING * (1.0 + abs(value))  # wider than the tolerance of `_match`
-        low, high = 0, excluded.n_ordered
-        while low < high:
-            middle = (low + high) // 2
-            if excluded.values[middle, excluded.key] < value - margin:
-                low = middle + 1
-            else:
-                high = middle
-        while low < excluded.n_ordered and excluded.values[low, excluded.key] <= value + margin:
-            if _match(values, excluded.values[low]):
+        ordered = excluded.values[: excluded.n_ordered, excluded.key]
+        i = np.searchsorted(ordered, value - margin)
+        while i < len(ordered) and ordered[i] <= value + margin:
+            if _match(values, excluded.values[i]):
                 return True
-            low += 1
+            i += 1
     for i in range(excluded.n_ordered, len(excluded.values)):
         if _match(values, excluded.values[i]):
             return True
@@ -176,19 +173,14 @@ def _agree(a, b):
 
 
 @allocation_free
-def _has_an_idle_column(tokens, length, constants, table, first_variable, points, w):
+def _has_an_idle_column(tokens, length, constants, table, points, w):
     """Return whether the values of a program do not depend on one of its columns, as on x2 in x1*x2*x3/x2.
 
-    `w.values[0]` must have the values of the program at `points`.
+    `w` must be as `_leaves_out_a_variable` and `_can_be_simplified` leave it.
     """
     n_columns, n_points = points.shape
     for c in range(n_columns):
-        copy_to(w.work[c], points[c])
-    for c in range(n_columns):
-        is_used = False
-        for i in range(length):
-            is_used = is_used or tokens[i] == first_variable + c
-        if not is_used:
+        if not w.is_used[c]:
             continue
         for j in range(n_points):
             w.work[c, j] = points[c, (j + 1) % n_points]
@@ -200,16 +192,18 @@ def _has_an_idle_column(tokens, length, constants, table, first_variable, points
 
 
 @allocation_free
-def _leaves_out_a_variable(tokens, length, is_variable):
-    """Return whether a program has a variable and lacks the one before it, as x1*x3 does."""
+def _leaves_out_a_variable(tokens, length, first_variable, is_used):
+    """Return whether a program has a variable and lacks the one before it, as x1*x3 does.
+
+    Which variables it has is written to `is_used`.
+    """
+    is_used[:] = False
     for i in range(length):
-        before = tokens[i] - 1
-        if before >= 0 and is_variable[tokens[i]] and is_variable[before]:
-            found = False
-            for k in range(length):
-                found = found or tokens[k] == before
-            if not found:
-                return True
+        if tokens[i] >= first_variable:
+            is_used[tokens[i] - first_variable] = True
+    for c in range(1, len(is_used)):
+        if is_used[c] and not is_used[c - 1]:
+            return True
     return False
 
 
@@ -234,7 +228,8 @@ def _draw_program(tokens, constants, n_variables, table, grammar, prior, law, ex
         canonicalise(tokens, length, parts.constants[0], grammar.arity, prior.rewriting)
     if not is_valid(tokens, length, grammar, w.counters, w.open_nodes):
         return 0
-    if _leaves_out_a_variable(tokens, length, grammar.is_variable):  # held-out functions have the first ones
+    # Held-out functions have the first variables.
+    if _leaves_out_a_variable(tokens, length, prior.first_variable, w.is_used):
         return 0
     if is_among(skeleton(tokens, length), excluded.skeletons):
         return 0
@@ -243,7 +238,7 @@ def _draw_program(tokens, constants, n_variables, table, grammar, prior, law, ex
     if _can_be_simplified(tokens, length, constants, table, prior.has_constants, excluded.points, w):
         return 0
     # Held-out functions depend on the first columns, so no equation may depend on others only.
-    if _has_an_idle_column(tokens, length, constants, table, prior.first_variable, excluded.points, w):
+    if _has_an_idle_column(tokens, length, constants, table, excluded.points, w):
         return 0
     if grammar.linear_scaling:
         scale_away(w.values[0])
@@ -254,21 +249,18 @@ def _draw_program(tokens, constants, n_variables, table, grammar, prior, law, ex
 def _evaluate(tokens, length, constants, table, X, y, w):
     """Write the values of an equation to `y`; return their variance, or 0 if the target is not usable."""
     n_samples, n_columns = X.shape
-    mean, usable = 0.0, True
+    mean = 0.0
     for start in range(0, n_samples, w.work.shape[1]):
         n_rows = min(w.work.shape[1], n_samples - start)
         for c in range(n_columns):
-            for j in range(n_rows):
-                w.work[c, j] = X[start + j, c]
+            copy_to(w.work[c], X[start : start + n_rows, c])
         row = _evaluated(tokens, length, constants, table, n_rows, w)
         for j in range(n_rows):
             value = w.work[row, j]
             if not abs(value) < _LARGEST:  # also for NaN
-                usable = False
+                return 0.0
             y[start + j] = value
             mean += value / n_samples
-    if not usable:
-        return 0.0
     variance = 0.0
     for j in range(n_samples):
         variance += (y[j] - mean) ** 2 / n_samples
