@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import permutations
+from itertools import islice, permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -59,20 +59,19 @@ class Decontamination(NamedTuple):
     n_ordered: int
 
 
-def leave_out(points: np.ndarray, values: np.ndarray, skeletons: np.ndarray | None = None) -> Decontamination:
+def leave_out(points: np.ndarray, values: np.ndarray, skeletons: Iterable[int] = ()) -> Decontamination:
     """Return functions that must not be drawn.
 
     `points` (n_variables, n_points) are those at which functions are compared, `values` (n_functions,
-    n_points) the values there in the form of `comparable`, in any order, and `skeletons` ascending hashes of
-    skeletons that must not be drawn either, uint64, none by default.
+    n_points) the values there in the form of `comparable`, and `skeletons` hashes of skeletons that must not
+    be drawn either, none by default; both in any order.
     """
-    if skeletons is None:
-        skeletons = np.empty(0, dtype=np.uint64)
     # The key is the point with the most distinct values; with linear scaling the first two have one each.
     n_values = [len(np.unique(column[np.isfinite(column)])) for column in values.T]
     key = int(np.argmax(n_values))
     ordered = values[np.argsort(values[:, key], kind="stable")]  # NaN come last
-    return Decontamination(points, ordered, skeletons, key, int(np.isfinite(ordered[:, key]).sum()))
+    hashes = np.array(sorted(skeletons), dtype=np.uint64)
+    return Decontamination(points, ordered, hashes, key, int(np.isfinite(ordered[:, key]).sum()))
 
 
 def nothing_held_out(n_variables: int) -> Decontamination:
@@ -100,8 +99,7 @@ def benchmark_decontamination(
     grammar = (constraints or Constraints()).grammar(library)
     points, values = _problem_values(library.n_variables, sets)
     known = problem_skeletons(library, grammar.linear_scaling, sets) if library.has_constants else ()
-    values = comparable(values, grammar.linear_scaling)
-    return leave_out(points, values, np.array(sorted(known), dtype=np.uint64))
+    return leave_out(points, comparable(values, grammar.linear_scaling), known)
 
 
 def _problems(n_variables: int, sets: Sequence[str] | None) -> list[Problem]:
@@ -127,13 +125,8 @@ def _problem_values(n_variables: int, sets: Sequence[str] | None) -> tuple[np.nd
     for problem in _problems(n_variables, sets):
         d = problem.n_variables
         on_diagonal = math.factorial(d) > _MAX_ASSIGNMENTS
-        choices: Iterable[tuple[int, ...]]
-        if on_diagonal:
-            choices = [tuple(range(d))]
-        else:
-            among = n_variables if math.perm(n_variables, d) <= _MAX_ASSIGNMENTS else d
-            choices = permutations(range(among), d)
-        for columns in choices:
+        among = n_variables if math.perm(n_variables, d) <= _MAX_ASSIGNMENTS else d
+        for columns in islice(permutations(range(among), d), 1 if on_diagonal else None):
             with np.errstate(all="ignore"):
                 values = problem.target(points[list(columns)].T)
             # A quotient by a difference of variables is undefined where all are equal.
@@ -196,9 +189,8 @@ def _with_power_tokens(tree: Tree, library: Library) -> Tree:
         return ("sqrt", base)
     if exponent == 3 and "cube" in library.index:
         return ("cube", base)
-    if "square" in library.index and exponent in (2, 4, 5):
-        power = ("square", base)
-        if exponent == 2:
-            return power
-        return ("square", power) if exponent == 4 else ("mul", base, ("square", power))
+    square = ("square", base)
+    powers = {2: square, 4: ("square", square), 5: ("mul", base, ("square", square))}
+    if "square" in library.index and exponent in powers:
+        return powers[exponent]
     return (name, *children)
