@@ -209,8 +209,6 @@ class Prior:
             weights |= dict.fromkeys(_POWERS, 0.0)
         if not library.has_constants and "pow" in operators:
             weights["pow"] = 0.0
-        low, high = map(float, self.constant_range)
-        noise = self.noise or _NO_NOISE
         return PriorTable(
             weights=np.array([weights[name] for name in (*operators, *_POWERS)], dtype=np.float64),
             n_operators=len(operators),
@@ -220,9 +218,9 @@ class Prior:
             integer_weights=1.0 / np.arange(1, self.max_integer + 1),
             min_leaves=self.min_leaves,
             max_leaves=self.max_leaves,
-            constant_range=(low, high),
+            constant_range=tuple(map(float, self.constant_range)),
             log_uniform=self.constants == "log-uniform",
-            noise=(float(noise[0]), float(noise[1]), float(noise[2])),
+            noise=tuple(map(float, self.noise or _NO_NOISE)),
             has_constants=library.has_constants,
             first_variable=library.first_variable,
             domains=np.array(self.domains, dtype=np.float64),

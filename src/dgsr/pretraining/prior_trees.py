@@ -39,9 +39,9 @@ class PriorTable(NamedTuple):
     integer_weights: np.ndarray  # (max_integer,) float64
     min_leaves: int
     max_leaves: int
-    constant_range: tuple[float, float]
+    constant_range: tuple[float, ...]
     log_uniform: bool  # whether constants are log-uniform and not uniform in this range
-    noise: tuple[float, float, float]  # bounds of its standard deviation, and its probability
+    noise: tuple[float, ...]  # bounds of its standard deviation, and its probability
     has_constants: bool
     first_variable: int
     domains: np.ndarray  # (n_domains, 3) float64: low, high and weight of the intervals of inputs
