@@ -30,8 +30,6 @@ from dgsr.generator.generator import Generator
 #: versions require more. Files have a digest from version 2 on.
 FORMAT_VERSION = 2
 WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
-# Entry of a card with the digest of a file of format 1, which also identifies it in records of measurements.
-_DIGEST = "sha256"
 
 # Largest absolute value of a number in the header. Files with larger numbers were not written by dgsr.
 _MAX_SIZE = 1_000_000
@@ -155,7 +153,7 @@ def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]
 def _build(
     path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], has_digest: bool
 ) -> Generator:
-    """Return an untrained generator of the sizes in a header; raise ValueError if `shapes` do not match."""
+    """Return a generator of the sizes in a header, to be given weights; ValueError for other `shapes`."""
     try:
         version = int(header["format_version"])
         if version > FORMAT_VERSION:
@@ -165,24 +163,20 @@ def _build(
         written = _written_names(header)
         library = _fields_in(header, "library", Library)
         library["operators"] = tuple(library["operators"])
-        parts = (
-            Library(**library),
-            GeneratorConfig(**_fields_in(header, "config", GeneratorConfig)),
-            Constraints(**_fields_in(header, "constraints", Constraints)),
-        )
+        config = GeneratorConfig(**_fields_in(header, "config", GeneratorConfig))
+        constraints = Constraints(**_fields_in(header, "constraints", Constraints))
         with torch.device("meta"), _Uninitialised():  # the tensors take no memory, even of absurd sizes
-            empty = Generator(*parts)
+            empty = Generator(Library(**library), config, constraints)
         if written is not None:
             _refuse_other_names(written, empty.input_names())
         expected = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
         if shapes != expected:
             raise ValueError("its tensors are not of the sizes its header names")
-        generator = Generator.untrained(*parts, seed=0)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} is not a generator this version can read ({error}); pretrain it again or fetch it anew."
         ) from error
-    return generator
+    return empty.to_empty(device="cpu")
 
 
 def card_of(folder: Path) -> dict[str, Any]:
@@ -190,13 +184,6 @@ def card_of(folder: Path) -> dict[str, Any]:
     card = folder / CARD
     entries = from_json(card.read_text(encoding="utf-8")) if card.is_file() else {}
     return entries if isinstance(entries, dict) else {}
-
-
-def _check_against_card(path: Path) -> None:
-    """Raise ValueError if the digest of a weights file of format 1 differs from the digest in its card."""
-    known = card_of(path.parent).get(_DIGEST)
-    if known is not None and known != hashlib.sha256(path.read_bytes()).hexdigest():
-        raise ValueError(f"it is not the file whose digest {CARD} has")
 
 
 def folder_of(name_or_path: str | Path) -> Path:
@@ -254,8 +241,9 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
         raise ValueError(f"{folder} has no {WEIGHTS}; give a folder that pretrain() wrote.")
     try:
         header, tensors, has_digest = read_tensors(path)
-        if not has_digest:
-            _check_against_card(path)
+        known = None if has_digest else card_of(folder).get("sha256")  # of a file of format 1
+        if known is not None and known != hashlib.sha256(path.read_bytes()).hexdigest():
+            raise ValueError(f"it is not the file whose digest {CARD} has")
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         generator = _build(path, header, shapes, has_digest)
         dtypes = {name: tensor.dtype for name, tensor in generator.state_dict().items()}
