@@ -112,7 +112,7 @@ class _Regressions(NamedTuple):
     residuals: Tensor  # (D, len(RESIDUALS), N), standardised
 
 
-def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regressions:
+def _regress(targets: Tensor, functions: Tensor, log_x: Tensor, log_y: Tensor) -> _Regressions:
     """Regress functions of y on functions of all columns."""
     n = targets.shape[-1]
     of_y, of_x = zip(*REGRESSIONS, strict=True)
@@ -126,7 +126,6 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
     unexplained = rest.square().mean(-1)
     coefficients = found.squeeze(-1).transpose(1, 2)  # (D, C, R)
     left, small = rest[:, RESIDUALS], unexplained[:, RESIDUALS, None] < 1e-9
-    log_x, log_y = log(x), log(y)
     spread_y, spread_x = log_y.std(-1, correction=0, keepdim=True), log_x.std(-1, correction=0)
     ratio = spread_y / spread_x.clamp_min(1e-9)  # (D, C)
     slopes = (coefficients[..., 1] * ratio.float()).clamp(-8.0, 8.0)
@@ -140,20 +139,14 @@ def _matched(targets: Tensor, *functions: Tensor) -> Tensor:
     n = t.shape[-1]
     correlations = torch.cat([t @ flat.transpose(-1, -2) for flat in functions], dim=-1) / n  # (D, M, F)
     best = correlations.abs().argmax(-1, keepdim=True)
-    chosen = t
-    for flat in functions:
-        inside = (best >= 0) & (best < flat.shape[1])
-        rows = best.clamp(0, flat.shape[1] - 1).expand(-1, -1, n)
-        chosen = torch.where(inside, flat.gather(1, rows), chosen)
-        best = best - flat.shape[1]
+    chosen = torch.cat(functions, dim=1).gather(1, best.expand(-1, -1, n))
     rest = t - (t * chosen).mean(-1, keepdim=True) * chosen
     small = rest.square().mean(-1, keepdim=True) < 1e-9
     return standardised(torch.where(small, 0.0, rest))
 
 
-def _quotients(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
+def _quotients(x: Tensor, y: Tensor, log_x: Tensor, log_y: Tensor, slopes: Tensor) -> Tensor:
     """Return the QUOTIENTS of y (D, N) and columns (D, C, N): (D, len(QUOTIENTS), N), standardised."""
-    log_x, log_y = log(x), log(y)
 
     def log_quotient(power: int) -> tuple[Tensor, Tensor]:
         exponents = power * slopes.double()
@@ -228,14 +221,15 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     x = X.transpose(-1, -2).contiguous()  # (D, C, N)
     n, n_columns = x.shape[-1], x.shape[-2]
     targets, functions = targets_of(y), functions_of(x)
-    found = _regress(targets, functions, x, y)
+    log_x, log_y = log(x), log(y)
+    found = _regress(targets, functions, log_x, log_y)
     pairs = pairs_of(x)
     residuals = torch.cat(
         [
             found.residuals,
             _matched(targets, functions.flatten(1, 2)),
             _matched(targets, pairs.symmetric.flatten(1, 2), pairs.ordered.flatten(1, 3)),
-            _quotients(x, y, found.slopes),
+            _quotients(x, y, log_x, log_y, found.slopes),
         ],
         dim=1,
     )
