@@ -31,8 +31,7 @@ class _Buffers(NamedTuple):
     x: np.ndarray  # (BLOCK, width): input of the next layer
     normed: np.ndarray  # (BLOCK, width)
     attended: np.ndarray  # (BLOCK, width)
-    queries: np.ndarray  # (BLOCK, width)
-    qkv: np.ndarray  # (BLOCK, 3 width)
+    qkv: np.ndarray  # (BLOCK, 3 width): queries, keys and values, or queries alone
     hidden: np.ndarray  # (BLOCK, hidden)
     scores: np.ndarray  # (most keys,)
     keys: np.ndarray  # (n, BLOCK, max_length, width): keys of all positions so far
@@ -55,7 +54,6 @@ def _new_buffers(layers, width, max_length, n_keys):
         x=(BLOCK, width),
         normed=(BLOCK, width),
         attended=(BLOCK, width),
-        queries=(BLOCK, width),
         qkv=(BLOCK, 3 * width),
         hidden=(BLOCK, layers.widen.shape[2]),
         scores=(max(max_length, n_keys),),
@@ -118,11 +116,8 @@ def _linear(x, n, weight, bias, adding, out):
     """
     for a in range(n):
         row = out[a]
-        if not adding:
-            for j in range(len(bias)):
-                row[j] = np.float32(0.0)
         for j in range(len(bias)):
-            row[j] += bias[j]
+            row[j] = row[j] + bias[j] if adding else bias[j]
     _add_product(x, n, weight, out)
 
 
@@ -206,7 +201,7 @@ def _add_feed_forward(n, at, layers, buffers):
 @_compiled
 def _add_cross_attention(n, at, heads, attention, tree, buffers):
     """Add the attention of layer `at` to the data set, and its linear map of the tree states."""
-    x, normed, queries, attended = buffers.x, buffers.normed, buffers.queries, buffers.attended
+    x, normed, queries, attended = buffers.x, buffers.normed, buffers.qkv, buffers.attended
     _normalise(x, n, attention.norm[at], normed)
     _linear(normed, n, attention.query[at], attention.query_bias[at], False, queries)
     keys, values = attention.keys[at], attention.values[at]
