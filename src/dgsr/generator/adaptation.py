@@ -14,9 +14,6 @@ from dgsr.generator.decoder import Decoder
 from dgsr.generator.generator import Generator
 from dgsr.generator.guide.network import Guide
 
-# Logit of a token that is never sampled.
-_NEVER = -1e4
-
 
 def can_adapt(encoder: str, theirs: Library, library: Library) -> bool:
     """Return whether a generator with this encoder, trained on programs of `theirs`, can be `adapted`."""
@@ -53,7 +50,7 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
         return twin
     twin.library = library.with_variables(max(library.n_variables, theirs.n_variables))
     known = [theirs.index.get(token.name, -1) for token in library.tokens[: library.first_variable]]
-    unknown_logit = 0.0 if for_training else _NEVER
+    unknown_logit = 0.0 if for_training else -1e4  # so that they are never sampled
     _select_tokens(decoder, known, unknown_logit)
     decoder.n_tokens = len(twin.library)
     if generator.guide is not None:

@@ -157,9 +157,7 @@ class Generator(nn.Module):
         if encoding.unread is not None:  # unread columns are less probable than all others
             of_columns = found[:, self.library.first_variable :]
             of_columns[:, encoding.unread] = 0.1 * of_columns.min(axis=1, keepdims=True)
-        probabilities = np.zeros((len(found), len(self.library)))
-        probabilities[:, : found.shape[1]] = found
-        return probabilities
+        return np.pad(found, ((0, 0), (0, len(self.library) - found.shape[1])))
 
     def _on_device(self, X: np.ndarray, y: np.ndarray) -> tuple[Tensor, Tensor]:
         """Return copies of the data as tensors; a view of one column and row would become a number."""

@@ -8,10 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# Largest standard deviation, relative to the largest value, at which values in double precision are equal.
-_ROUNDING = 1e-9
-# The same for values in single precision.
-_ROUNDING_SINGLE = 1e-5
+# Largest standard deviation, relative to the largest value, at which values of each precision are equal.
+_ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5}
 
 #: Names of the functions of y; below, of the functions of one column x and of two columns x and z.
 TARGETS = ("y", "log|y|", "1/y", "y^2", "sqrt|y|", "rank y")
@@ -39,7 +37,7 @@ def standardised(values: Tensor) -> Tensor:
     values = values / values.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(values.dtype).tiny)
     centred = (values - values.mean(-1, keepdim=True)).float()
     scale = torch.linalg.vector_norm(centred, dim=-1, keepdim=True) / math.sqrt(values.shape[-1])
-    rounding = _ROUNDING if values.dtype == torch.float64 else _ROUNDING_SINGLE
+    rounding = _ROUNDING[values.dtype]
     return centred * torch.where(scale > rounding, 1.0 / scale.clamp_min(rounding), 0.0)
 
 
