@@ -50,11 +50,9 @@ def add_up(loss: float, parameters: Iterable[nn.Parameter]) -> float:
     if n_processes() == 1:
         return loss
     parameters = list(parameters)
-    for parameter in parameters:
-        if parameter.grad is None:  # no group of this process used it
-            parameter.grad = torch.zeros_like(parameter)
-    flat = torch.cat([parameter.grad.flatten() for parameter in parameters if parameter.grad is not None])
-    flat = torch.cat([flat, flat.new_tensor([loss])])
+    # A parameter that no group of this process used has no gradient.
+    own = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    flat = torch.cat([*(gradient.flatten() for gradient in own), own[0].new_tensor([loss])])
     # The backend gloo adds up in the memory of the processor.
     summed = flat.cpu() if distributed.get_backend() == "gloo" else flat
     distributed.all_reduce(summed)

@@ -34,7 +34,6 @@ class LawDraft(NamedTuple):
     counts: np.ndarray  # (2,) int64: number of nodes, and of constants that supply a unit
     units: np.ndarray  # (n_variables, N_UNITS) int64: exponents of the base units of each variable
     used: np.ndarray  # (n_variables,) int64: how often each variable occurs
-    unit: np.ndarray  # (N_UNITS,) int64: unit of the sum that was drawn last
     powers: np.ndarray  # (n_variables,) int64: scratch array for the exponents of a product
 
 
@@ -171,7 +170,7 @@ def _product_of(draft, unit, law, state):
 
 @compiled()
 def _sum(draft, law, state):
-    """Return a sum of two or three terms, and write its unit to `draft.unit`."""
+    """Return a sum of two or three terms, and its unit."""
     v = _variable(draft, state)
     draft.used[v] += 1
     power = 2.0 if uniform(state) < law.first_square else 1.0
@@ -190,8 +189,7 @@ def _sum(draft, law, state):
         if uniform(state) < law.swapped:
             node, other = other, node
         node = _node(draft, operator, node, other)
-    copy_to(draft.unit, unit)
-    return node
+    return node, unit
 
 
 @compiled()
@@ -240,8 +238,9 @@ def _term(draft, is_first, unit, law, state):
             factor = _raised(draft, _node(draft, VARIABLE, v, 0), power, law)
         elif kind == 1:
             power = forms.POWERS[choice(state, law.sum_powers)]
-            factor = _raised(draft, _sum(draft, law, state), power, law)
-            own += draft.unit * int(2.0 * power)
+            base, of_base = _sum(draft, law, state)
+            factor = _raised(draft, base, power, law)
+            own += of_base * int(2.0 * power)
         else:
             power = 1.0 if uniform(state) < law.function_above else -1.0
             factor = _function(draft, law, state)
@@ -275,7 +274,6 @@ def grow_law(n_variables, law, tree, units, state):
         np.zeros(2, dtype=np.int64),
         units[:n_variables],
         np.zeros(n_variables, dtype=np.int64),
-        np.zeros(N_UNITS, dtype=np.int64),
         np.zeros(n_variables, dtype=np.int64),
     )
     _draw_units(draft, law, state)
