@@ -73,15 +73,14 @@ def choose_generator(
     be adapted to the library or to the number of columns.
     """
     if chosen == "auto":
-        found = find_generator(library)
-        if found is None:
+        chosen = find_generator(library) or "untrained"
+        if chosen == "untrained":
             operators = ", ".join(library.operators)
             known = f"the operators {operators}" if operators else "a library without operators"
             warn_caller(
                 f"No generator that comes with dgsr knows {known}; the search has an untrained one. Set "
                 "generator=None to search without, or pretrain one."
             )
-        chosen = "untrained" if found is None else found
     if chosen == "untrained":
         config = CONFIGS["paper"].with_max_length(constraints.max_length)
         return "untrained", Generator.untrained(library, config, constraints, seed)

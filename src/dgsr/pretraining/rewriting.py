@@ -14,9 +14,8 @@ def rewriting(library: Library) -> Rewriting:
     fitted = np.zeros((len(names), 2, 4), dtype=np.int64)
     for around in range(4):
         offset, scale = around & OFFSET, around & SCALE
-        inside = dict.fromkeys(("mul", "div"), (scale, scale)) | dict.fromkeys(
-            ("add", "sub"), (offset, offset)
-        )
+        inside = dict.fromkeys(("mul", "div"), (scale, scale))
+        inside |= dict.fromkeys(("add", "sub"), (offset, offset))
         # A scale of f becomes a scale of its square; an offset of f becomes a scale of exp(f).
         inside |= dict.fromkeys(("square", "cube", "sqrt", "abs", "inv", "pow"), (scale, 0))
         inside |= {"neg": (around, 0), "exp": (OFFSET if scale else 0, 0), "log": (SCALE if offset else 0, 0)}

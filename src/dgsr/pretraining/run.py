@@ -166,7 +166,11 @@ def pretrain(
     check_device(device)
     distributed.take_device(device)
     if start_from is None:
-        generator = _new_generator(library, config, constraints, min_length, random_state)  # line 1
+        sizes = _preset("config", config, CONFIGS)
+        if isinstance(config, str) and library.has_constants:
+            sizes = replace(sizes, target="standardised")
+        limits = constraints or Constraints(min_length=min_length, max_length=sizes.max_length)
+        generator = Generator.untrained(library, sizes, limits, random_state)  # line 1
     else:
         generator = load_generator(start_from, device)
         if constraints is not None and constraints != generator.constraints:
@@ -209,22 +213,6 @@ def _preset(parameter: str, value: str | _Settings, presets: Mapping[str, _Setti
     if value not in presets:
         raise ValueError(f"{parameter}={value!r} is unknown; choose from {', '.join(presets)}.")
     return presets[value]
-
-
-def _new_generator(
-    library: Library,
-    config: str | GeneratorConfig,
-    constraints: Constraints | None,
-    min_length: int,
-    seed: int,
-) -> Generator:
-    """Return an untrained generator; a preset of sizes is adapted to a library with constants."""
-    if isinstance(config, str):
-        config = _preset("config", config, CONFIGS)
-        if library.has_constants:
-            config = replace(config, target="standardised")
-    constraints = constraints or Constraints(min_length=min_length, max_length=config.max_length)
-    return Generator.untrained(library, config, constraints, seed)
 
 
 class _Run:
