@@ -137,15 +137,13 @@ def _can_be_simplified(tokens, length, constants, table, has_constants, points, 
     """Return whether a subtree equals one inside it, as in x1 + (x2 - x1) and x2*(x1/x1).
 
     In a library with constants the result is also True if a subtree is constant, such as x1/x1. If it is
-    False, the values of all subtrees at `points` are in `w.values`.
+    False, the values of all subtrees at `points` are in `w.values`. `w.counters` must be of the program.
     """
     n_columns, n_points = points.shape
     for c in range(n_columns):
         copy_to(w.work[c], points[c])
     subtree_ends(tokens, length, table.arity, w.ends)
-    n_before = 0  # number of constants before the subtree
-    for i in range(length):
-        n_before += table.opcode[tokens[i]] == CONSTANT
+    n_before = w.counters[N_CONSTANTS]  # number of constants before the subtree
     for i in range(length - 1, -1, -1):
         n_before -= table.opcode[tokens[i]] == CONSTANT
         end = w.ends[i]
