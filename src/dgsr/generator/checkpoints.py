@@ -150,10 +150,8 @@ def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]
     return given
 
 
-def _build(
-    path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], has_digest: bool
-) -> Generator:
-    """Return a generator of the sizes in a header, to be given weights; ValueError for other `shapes`."""
+def _build(path: Path, header: dict[str, str], tensors: dict[str, Tensor], has_digest: bool) -> Generator:
+    """Return a generator of the sizes in a header; ValueError if the tensors, its weights, have others."""
     try:
         version = int(header["format_version"])
         if version > FORMAT_VERSION:
@@ -169,8 +167,8 @@ def _build(
             empty = Generator(Library(**library), config, constraints)
         if written is not None:
             _refuse_other_names(written, empty.input_names())
-        expected = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
-        if shapes != expected:
+        shapes = {name: tensor.shape for name, tensor in empty.state_dict().items()}
+        if {name: tensor.shape for name, tensor in tensors.items()} != shapes:
             raise ValueError("its tensors are not of the sizes its header names")
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
@@ -244,8 +242,7 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
         known = None if has_digest else card_of(folder).get("sha256")  # of a file of format 1
         if known is not None and known != hashlib.sha256(path.read_bytes()).hexdigest():
             raise ValueError(f"it is not the file whose digest {CARD} has")
-        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        generator = _build(path, header, shapes, has_digest)
+        generator = _build(path, header, tensors, has_digest)
         dtypes = {name: tensor.dtype for name, tensor in generator.state_dict().items()}
         if any(tensor.dtype != dtypes[name] for name, tensor in tensors.items()):
             raise ValueError("its tensors are not of the types that save_generator writes")
