@@ -16,7 +16,7 @@ import numpy as np
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import to_program
-from dgsr.expressions.trees.trees import Tree, rename
+from dgsr.expressions.trees.trees import Tree, rename, rewritten
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining.prior_kernel import scale_away
 from dgsr.pretraining.rewriting import rewriting
@@ -139,8 +139,8 @@ def problem_skeletons(library: Library, linear_scaling: bool, sets: Sequence[str
     """Return the skeletons of the benchmark problems that `library`, which has constants, can express.
 
     A problem has a skeleton for every order of its variables, which are the first ones as in the prior; with
-    more than 7 variables, only for the order in which it is stated. Powers are written with and without the
-    tokens ``square``, ``cube`` and ``sqrt``.
+    more than 7 variables, only for the order in which it is stated. Fourth and fifth powers are written with
+    and without the token ``square``.
     """
     found: set[int] = set()
     for problem in _problems(library.n_variables, sets):
@@ -148,7 +148,8 @@ def problem_skeletons(library: Library, linear_scaling: bool, sets: Sequence[str
         truth = rename(problem.truth, {name: f"x{i + 1}" for i, name in enumerate(problem.variable_names)})
         may_permute = math.factorial(d) <= _MAX_ASSIGNMENTS
         orders = list(permutations(range(d))) if may_permute else [tuple(range(d))]
-        for tree in (truth, _with_power_tokens(truth, library)):
+        squared = rewritten(truth, _with_squares) if "square" in library.index else truth
+        for tree in (truth, squared):
             try:
                 tokens, constants = to_program(tree, library)
             except ValueError:  # the library lacks an operator of the problem
@@ -176,21 +177,11 @@ def skeletons_of_orders(
     return set(skeletons(rows, lengths, values, arity, rewriting(library), linear_scaling).tolist())
 
 
-def _with_power_tokens(tree: Tree, library: Library) -> Tree:
-    """Write whole powers and roots with ``square``, ``cube`` and ``sqrt`` where the library has them."""
-    if not isinstance(tree, tuple):
-        return tree
-    name, *rest = tree
-    children = [_with_power_tokens(child, library) for child in rest]
-    if name != "pow":
-        return (name, *children)
-    base, exponent = children
-    if exponent in (("div", 1, 2), 0.5) and "sqrt" in library.index:
-        return ("sqrt", base)
-    if exponent == 3 and "cube" in library.index:
-        return ("cube", base)
-    square = ("square", base)
-    powers = {2: square, 4: ("square", square), 5: ("mul", base, ("square", square))}
-    if "square" in library.index and exponent in powers:
-        return powers[exponent]
-    return (name, *children)
+def _with_squares(node: Tree) -> Tree:
+    """Write a fourth or fifth power with ``square``; `to_program` writes lower ones with their tokens."""
+    match node:
+        case ("pow", base, 4):
+            return ("square", ("square", base))
+        case ("pow", base, 5):
+            return ("mul", base, ("square", ("square", base)))
+    return node
