@@ -92,15 +92,11 @@ class Descriptions(NamedTuple):
     pairs: Tensor  # (D, C, C, N_PAIR) float32
 
 
-def _logit(correlation: Tensor) -> Tensor:
-    """Return -log(1 - r^2)/2 with the sign of r, for correlations r."""
-    unexplained = (1.0 - correlation.square()).clamp_min(0.0)
-    return correlation.sign() * (-0.5 * unexplained.log()).clamp_max(_LARGEST_LOGIT)
-
-
 def _both(correlation: Tensor) -> Tensor:
-    """Return correlations (..., K) and their logits: (..., 2 K)."""
-    return torch.cat([correlation, _logit(correlation)], dim=-1)
+    """Return correlations r (..., K) and their logits, -log(1 - r^2)/2 with the sign of r: (..., 2 K)."""
+    unexplained = (1.0 - correlation.square()).clamp_min(0.0)
+    logit = correlation.sign() * (-0.5 * unexplained.log()).clamp_max(_LARGEST_LOGIT)
+    return torch.cat([correlation, logit], dim=-1)
 
 
 class _Regressions(NamedTuple):

@@ -99,13 +99,6 @@ def _ordered_pairs_of(x: Tensor) -> Tensor:
     return standardised(torch.stack(values, dim=3))
 
 
-def _moderate(x: Tensor) -> Tensor:
-    """Return columns (D, C, N) as float32; columns of extreme size are divided by their largest |value|."""
-    size = x.abs().amax(-1, keepdim=True)
-    far = (size < 1e-12) | (size > 1e12)
-    return torch.where(far, x / size.clamp_min(1e-300), x).float()
-
-
 class Pairs(NamedTuple):
     """The functions of two columns, standardised."""
 
@@ -127,8 +120,13 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(x: Tensor) -> Pairs:
-    """Return the functions of every two columns of (D, C, N)."""
-    x = _moderate(x)
+    """Return the functions of every two columns of (D, C, N), computed in float32.
+
+    Columns of extreme size are divided by their largest |value|.
+    """
+    size = x.abs().amax(-1, keepdim=True)
+    far = (size < 1e-12) | (size > 1e12)
+    x = torch.where(far, x / size.clamp_min(1e-300), x).float()
     i, j = torch.triu_indices(x.shape[1], x.shape[1], device=x.device)
     return Pairs(_symmetric_pairs_of(x[:, i], x[:, j]), _ordered_pairs_of(x))
 
