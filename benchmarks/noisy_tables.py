@@ -33,8 +33,8 @@ import numpy as np
 from _noise import few_rows, outliers, rates, smoothers, told_forms, told_rules, weights
 
 from dgsr.benchmarking import read_records, run_set
-from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.recording import Run, record_all
+from dgsr.benchmarking.runner import UNBOUNDED
 from dgsr.cli.bench_tables import print_runs
 from dgsr.problems import load_set
 

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from dgsr.benchmarking import METHODS, read_records, tables
 from dgsr.benchmarking.drawn import N_TEST, draw_problems
-from dgsr.benchmarking.drawn_runner import run_drawn
 from dgsr.benchmarking.environment import _commit
 from dgsr.benchmarking.fits import _warm
+from dgsr.benchmarking.runner import run_drawn
 from dgsr.benchmarking.summaries import mcnemar
 from dgsr.cli import app
 from dgsr.data.population import Population
@@ -222,7 +222,7 @@ def prophet(monkeypatch):
     for name in ("prophet", "seer"):
         monkeypatch.setitem(METHODS, name, Prophet)
         _warm.add((name, "physics"))
-    monkeypatch.setattr("dgsr.benchmarking.drawn_runner.has_the_form", lambda *arguments: True)
+    monkeypatch.setattr("dgsr.benchmarking.runner.has_the_form", lambda *arguments: True)
     monkeypatch.setattr(Prophet, "fits", 0)
     monkeypatch.setattr(Prophet, "chosen", Formula(square(), 1.0))
     monkeypatch.setattr(Prophet, "on_front", Formula(square(), 1.0))

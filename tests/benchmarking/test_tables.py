@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from dgsr.benchmarking import METHODS, read_records, wilson_interval
-from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.record_files import write_records
 from dgsr.benchmarking.registry import NAMED_TESTS, TABLES, Published, Table, table_of
+from dgsr.benchmarking.runner import UNBOUNDED
 from dgsr.benchmarking.summaries import comparisons, mcnemar, summary
 from dgsr.benchmarking.table_runs import cells, file_of, n_missing, run_table
 from dgsr.cli import app

@@ -97,6 +97,10 @@ class DrawnProblem:
         return _name(self.set.removeprefix(PREFIX), self.seed, self.number)
 
     @property
+    def library(self) -> str:
+        return self.truth.library.name
+
+    @property
     def n_rows(self) -> int:
         return len(self.y) - N_TEST
 

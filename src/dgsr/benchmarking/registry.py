@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dgsr.benchmarking.drawn import PREFIX, problem_names
-from dgsr.benchmarking.drawn_runner import UNBOUNDED
+from dgsr.benchmarking.runner import UNBOUNDED
 from dgsr.problems import load_set
 
 #: Two pairs of methods, in each of which only the network differs; see `dgsr.benchmarking.METHODS`.

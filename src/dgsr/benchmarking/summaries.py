@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from scipy.stats import binomtest
 
-from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.record_files import Record
+from dgsr.benchmarking.runner import UNBOUNDED
 
 # Settings of a run, which must agree for runs to be summarised together.
 _SETTING = ("set", "draw_seed", "noise", "max_time", "budget")

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dgsr.benchmarking.drawn import PREFIX, draw_problems
-from dgsr.benchmarking.drawn_runner import run_drawn
 from dgsr.benchmarking.registry import Table
-from dgsr.benchmarking.runner import run_set
+from dgsr.benchmarking.runner import run_drawn, run_set
 
 #: The runs of a table by noise and method, then by problem and seed.
 Cells = dict[tuple[float, str], dict[tuple[str, int], Mapping[str, Any]]]

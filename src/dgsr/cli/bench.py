@@ -101,19 +101,17 @@ def bench(
         else:
             run_tables(table or [], method, out, hours, n_jobs, any_commit)
         return
-    if hours is not None:
-        with input_errors():
-            raise ValueError("--hours is for tables; leave it out, or limit each run by --max-time.")
     settings: dict[str, Any] = {"methods": list(dict.fromkeys(method or ["dgsr"])), "seeds": seeds}
     settings |= {"noise": noise, "n_jobs": n_jobs, "out": out, "any_commit": any_commit}
     settings |= {"callback": print_run}
     settings |= {} if budget is None else {"budget": budget}
     goes_on = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     with input_errors(f"interrupted; {goes_on}"), warnings_as_notes():
-        from dgsr.benchmarking import run_set
         from dgsr.benchmarking.drawn import PREFIX, draw_problems
-        from dgsr.benchmarking.drawn_runner import run_drawn
+        from dgsr.benchmarking.runner import run_drawn, run_set
 
+        if hours is not None:
+            raise ValueError("--hours is for tables; leave it out, or limit each run by --max-time.")
         if problem_set.startswith(PREFIX):
             n, seed = 200 if problems is None else problems, 1 if draw_seed is None else draw_seed
             drawn = draw_problems(problem_set.removeprefix(PREFIX), n, seed, problem or None)
