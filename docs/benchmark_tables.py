@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from table_pages import FOLDER, ROOT, markdown, part_of, runs_of, table_page
+from table_pages import FOLDER, ROOT, markdown, part_of, parts_of, published_of, runs_of, table_page
 
 from dgsr.benchmarking import summaries, wilson_interval
 from dgsr.benchmarking.recording import commit_of
@@ -142,9 +142,9 @@ def _commits(runs: Mapping[str, Cells]) -> str:
 def _paper_rows(table: Table, runs: Cells) -> list[tuple[str, ...]]:
     """Return the recovery of each set beside the published one, the head first."""
     rows = [("set", "problems", *(f"`{m}`" for m in table.methods), "DGSR, published", "NGGP, published")]
-    for part in table.parts:
+    for part in parts_of(table):
         own = part_of(part, runs)
-        published = {figure.method: f"{figure.recovery:.1f}" for figure in part.published}
+        published = {figure.method: f"{figure.recovery:.1f}" for figure in published_of(part)}
         shares = [
             f"{summaries.summary(m, own[0.0, m].values()).recovery:.1f}" if own[0.0, m] else ""
             for m in table.methods

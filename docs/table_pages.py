@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from table_notes import NOTES, PUBLISHED, Published
 
 from dgsr.benchmarking import summaries
 from dgsr.benchmarking.environment import CHANGED
 from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.recording import commit_of
-from dgsr.benchmarking.registry import TABLES, Published, Table
+from dgsr.benchmarking.registry import TABLES, Table
 from dgsr.benchmarking.summaries import Record, is_success
 from dgsr.benchmarking.table_runs import Cells, cells, file_of, n_missing
 from dgsr.problems import load_set
@@ -42,6 +45,16 @@ def runs_of(folder: Path) -> dict[str, Cells]:
     return {table.name: cells(table, read_records(file_of(table, folder))) for table in tables}
 
 
+def parts_of(table: Table) -> list[Table]:
+    """Return tables of one set of problems each."""
+    return [replace(table, sets=(name,)) for name in table.sets]
+
+
+def published_of(part: Table) -> list[Published]:
+    """Return the figures that others published for the sets of a table."""
+    return [figure for figure in PUBLISHED.get(part.name, ()) if figure.set in part.sets]
+
+
 def part_of(part: Table, runs: Cells) -> Cells:
     """Return the runs of a table that are on the problems of one of its sets."""
     problems = set(part.problems)
@@ -63,12 +76,12 @@ def table_page(table: Table, runs: Cells) -> str:
     drawn = f" of the seed {table.draw_seed}" if table.is_drawn else ""
     n_problems = f"{len(table.problems)} problems{drawn}"
     limits = f"{n_problems}, at most {table.max_time:g} s and {table.budget:,} equations a run, {seeds}."
-    lines = [f"# {table.title}\n\n{limits}", f" {table.note}" if table.note else ""]
+    lines = [f"# {table.title}\n\n{limits}", f" {NOTES[table.name]}" if table.name in NOTES else ""]
     command = f"dgsr bench --table {table.name} --out {FOLDER}"
     lines += [f"\n\n<!-- not run: takes hours -->\n```sh\n{command}\n```\n\n{provenance(table, runs)}\n"]
-    for part in table.parts:
+    for part in parts_of(table):
         own = part_of(part, runs)
-        if len(table.parts) > 1:
+        if len(table.sets) > 1:
             lines.append(f"\n## {part.sets[0].replace('_', '-')}\n")
         lines += ["\n", markdown([_heads(part, _HEADINGS), *_rows(part, own)])]
         rows = _problem_rows(part, own)
@@ -108,7 +121,7 @@ def _rows(table: Table, runs: Cells) -> Iterator[tuple[str, ...]]:
     for (noise, method), own in runs.items():
         if own:
             yield _named(table, noise, _measured(summaries.summary(method, own.values())))
-    for figure in table.published:
+    for figure in published_of(table):
         yield _named(table, 0.0, _copied(figure))
 
 

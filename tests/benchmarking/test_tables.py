@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from dgsr.benchmarking import METHODS, read_records, wilson_interval
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.record_files import write_records
-from dgsr.benchmarking.registry import NAMED_TESTS, TABLES, Published, Table, table_of
+from dgsr.benchmarking.registry import NAMED_TESTS, TABLES, Table, table_of
 from dgsr.benchmarking.runner import UNBOUNDED
 from dgsr.benchmarking.summaries import comparisons, mcnemar, summary
 from dgsr.benchmarking.table_runs import cells, file_of, n_missing, run_table
@@ -70,8 +70,14 @@ SMALL = Table(
     budget=100,
     methods=("product", "other"),
     noise=(0.0, 0.01),
-    published=(Published("feynman_d2", "DGSR", 85.36, "a paper", 0.69, 66_404),),
 )
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    """What pages say beside our runs."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("table_notes")
 
 
 # --- the tables -----------------------------------------------------------------------------------
@@ -83,9 +89,13 @@ def test_every_table_names_sets_and_methods_that_exist(table):
     assert table.is_drawn or set(table.sets) <= set(list_sets())
     assert table.n_runs == len(set(table.problems)) * len(table.methods) * table.seeds * len(table.noise)
     assert len(table.problems) >= 60
-    assert all("paper" in figure.source for figure in table.published)
-    of_parts = [figure for part in table.parts for figure in part.published]
-    assert sorted(of_parts) == sorted(table.published)
+
+
+def test_published_figures_and_notes_are_of_tables(notes):
+    assert {*notes.NOTES} == {*TABLES}
+    for name, figures in notes.PUBLISHED.items():
+        assert {figure.set for figure in figures} <= set(TABLES[name].sets)
+        assert all("paper" in figure.source for figure in figures)
 
 
 def test_the_tables_take_a_night():
@@ -102,9 +112,9 @@ def test_the_named_tests_are_few_and_of_runs_that_are_made():
 
 
 @pytest.mark.parametrize("name", ["nguyen", "nguyen_c", "r", "livermore", "feynman_d2", "feynman_d5"])
-def test_the_published_recovery_is_the_mean_of_that_of_the_problems(name):
+def test_the_published_recovery_is_the_mean_of_that_of_the_problems(notes, name):
     of_problems = [problem.paper_recovery for problem in load_set(name)]
-    for figure in [each for each in table_of("paper").published if each.set == name][:2]:
+    for figure in [each for each in notes.PUBLISHED["paper"] if each.set == name][:2]:
         rates = [recovery[figure.method] for recovery in of_problems]
         assert sum(rates) / len(rates) == pytest.approx(figure.recovery, abs=0.02)
 
@@ -198,7 +208,7 @@ def test_ten_seeds_of_a_problem_are_one_observation():
     assert one.low == pytest.approx(100 * wilson_interval(7, 7)[0])
 
 
-def test_the_average_of_the_paper_leaves_out_the_problem_that_nothing_found():
+def test_the_average_of_the_paper_leaves_out_the_problem_that_nothing_found(notes):
     # Its table of equation evaluations on Feynman d=2, DGSR: Feynman-4 was not found.
     counts = [10_002, 197_062, 10_010, None, 10_008, 118_335, 53_011]
     records = [
@@ -206,7 +216,7 @@ def test_the_average_of_the_paper_leaves_out_the_problem_that_nothing_found():
         for number, n in enumerate(counts)
         for record in runs(str(number), [n is not None], [n or 0], budget=2_000_000)
     ]
-    (figure, *_) = table_of("paper").published
+    (figure, *_) = notes.PUBLISHED["paper"]
     result = summary("dgsr", records)
     assert int(result.evaluations_of_solved) == figure.evaluations == 66_404
     assert result.evaluations == pytest.approx((sum(filter(None, counts)) + 2_000_000) / 7)
@@ -347,8 +357,10 @@ def test_a_long_set_lists_the_laws_that_no_run_found(docs, tmp_path):
 
 
 @pytest.fixture
-def tables(monkeypatch, docs):
+def tables(monkeypatch, docs, notes):
     monkeypatch.setitem(TABLES, "small", SMALL)
+    figure = notes.Published("feynman_d2", "DGSR", 85.36, "a paper", 0.69, 66_404)
+    monkeypatch.setitem(notes.PUBLISHED, "small", (figure,))
     return docs[1:]
 
 
