@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterator, Sequence
-from itertools import count
+from collections.abc import Hashable, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
@@ -23,6 +22,7 @@ from sklearn.utils.validation import (
 from dgsr.data.checks import check_finite, check_numbers, first_of
 from dgsr.data.groups import numbers_of, values_of, with_numbers
 from dgsr.estimator import saving
+from dgsr.expressions.exports.identifiers import fresh
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.library import Library
@@ -365,9 +365,4 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """Return names of features with a further one for groups that are no column of X."""
         if self.group_column_ != self.n_features_in_:
             return names
-        return [*names, next(name for name in _names_of_groups() if name not in names)]
-
-
-def _names_of_groups() -> Iterator[str]:
-    yield "group"
-    yield from (f"group_{i}" for i in count(2))
+        return [*names, fresh("group", names)]

@@ -35,8 +35,6 @@ _ATTRIBUTES = {
     **dict.fromkeys(("n_evaluations_", "n_examined_", "n_features_in_"), int),
     **dict.fromkeys(("stop_reason_", "generator_", "loss_"), str),
 }
-# What a file has of the constants by group of a formula.
-_BY_GROUP = ("part_of", "values", "bits", "covariances")
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
 _MAX_HEADER = 1 << 25
 # Largest numbers of tokens of a program and of variables that are read; no fit reaches them.
@@ -100,9 +98,9 @@ def _part(regressor: Any, target: str) -> tuple[dict[str, Any], dict[str, np.nda
         "chosen": front.chosen,
         "feature_names_in": None if columns is None else [str(name) for name in columns],
         "target": str(target),
-        "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
+        "attributes": _plain({name: getattr(regressor, name) for name in _ATTRIBUTES}),
         "random_state": regressor.random_state_,
-        "history": [{key: _plain(value) for key, value in entry.items()} for entry in regressor.history_],
+        "history": _plain(regressor.history_),
         "judged": {
             "n_samples": float(front.n_samples),
             "tolerance": float(front.tolerance),
@@ -113,7 +111,7 @@ def _part(regressor: Any, target: str) -> tuple[dict[str, Any], dict[str, np.nda
         labels = [_plain(label) for label in regressor.groups_]
         if not all(isinstance(label, str | int | float) for label in labels):
             raise ValueError(
-                f"Labels of groups such as {labels[0]!r} cannot be saved; give texts or numbers."
+                f"Labels of groups such as {regressor.groups_[0]!r} cannot be saved; give texts or numbers."
             )
         header["groups"] = {"labels": labels, "column": regressor.group_column_}
     arrays = {
@@ -123,10 +121,8 @@ def _part(regressor: Any, target: str) -> tuple[dict[str, Any], dict[str, np.nda
     }
     for i, expression in enumerate(expressions):
         if isinstance(expression, GroupedExpression):
-            for name in _BY_GROUP:
-                arrays[f"{name}.{i}"] = (
-                    np.atleast_1d(getattr(expression.by_group, name)).astype(np.float64).ravel()
-                )
+            for name in ("part_of", "values", "bits", "covariances"):
+                arrays[f"{name}.{i}"] = np.ravel(getattr(expression.by_group, name)).astype(np.float64)
     if any(candidate.bits is not None for candidate in front):
         arrays["bits"] = np.array([candidate.description_length for candidate in front])
     if any(candidate.handicap != 1.0 for candidate in front):
@@ -203,8 +199,7 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
         regressor.groups_, regressor.group_column_ = _groups(header["groups"])
         n_columns = max(n_columns, regressor.group_column_ + 1)
     regressor.library_ = _library(_entry(header, "library", dict), n_columns)
-    groups = regressor.groups_, regressor.group_column_
-    candidates = _candidates(header, arrays, n_columns, *groups, regressor.form)
+    candidates = _candidates(header, arrays, n_columns, regressor)
     held_out = _floats(arrays, "held_out", len(candidates)) if "held_out" in arrays else None
     judged = _entry(header, "judged", dict)
     n_samples, tolerance = (float(_number(judged, name)) for name in ("n_samples", "tolerance"))
@@ -267,13 +262,9 @@ def _with_groups(
 
 
 def _candidates(
-    header: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    n_features: int,
-    labels: tuple | None,
-    group_column: int | None,
-    text: str | None,
+    header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int, regressor: Any
 ) -> list[Candidate]:
+    """Return the candidates of a file, whose groups and form the estimator has already."""
     programs, names = _entry(header, "programs", list), _entry(header, "names", list)
     if not len(programs) == len(names) > 0:
         raise ValueError(f"it has {len(programs)} programs and {len(names)} lists of names")
@@ -302,14 +293,15 @@ def _candidates(
     candidates = list[Candidate]()
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)
-    form = None if text is None else Form(text, library, names[0])
+    form = None if regressor.form is None else Form(regressor.form, library, names[0])
     columns = programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), bits
     for program, own, of_one, loss, uncertainty, texts, *judged in zip(*columns, strict=True):
         expression = Expression(library, _tokens(program, library), own, of_one)
         if len(expression.constants) != len(own):
             raise ValueError("a program has other constants than the file")
-        if labels is not None and group_column is not None:
-            expression = _with_groups(expression, arrays, len(candidates), labels, group_column)
+        if regressor.groups_ is not None:
+            groups = regressor.groups_, regressor.group_column_
+            expression = _with_groups(expression, arrays, len(candidates), *groups)
             if isinstance(expression, GroupedExpression) and uncertainty is not None:
                 uncertainty = UncertaintyByGroup(*uncertainty)
         texts = tuple(_names(texts, len(own))) if texts else ()
@@ -405,7 +397,7 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
         elif name in ("initial_formulas", "required", "forbidden") and value is not None:
             held[name] = [str(text) for text in value]
         elif name in ("complexity", "nested", "monotone", "at") and value is not None:
-            held[name] = _plain_mapping(value)
+            held[name] = _plain(value)
         elif name == "y_units" and isinstance(value, Sequence) and not isinstance(value, str):
             held[name] = [unit if unit is None else str(unit) for unit in value]
         elif name == "units" and value is not None:
@@ -417,17 +409,12 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
     return held, left_out
 
 
-def _plain_mapping(value: Any) -> Any:
-    """Return a mapping of mappings, numbers or words, or a list of such, in a form for JSON."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain_mapping(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain_mapping(inner) for inner in value]
-    return _plain(value)
-
-
 def _plain(value: Any) -> Any:
-    """Return a value in a form for JSON, None for a number that is not finite."""
+    """Return numbers, words, and mappings and lists of them in a form for JSON, None if not finite."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
