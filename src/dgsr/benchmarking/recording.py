@@ -32,9 +32,9 @@ class Run(Protocol):
 def record_all(
     runs: Iterable[Run],
     key: Sequence[str],
-    n_jobs: int | None,
-    out: str | os.PathLike | None,
-    callback: Callable[[dict[str, Any]], None] | None,
+    n_jobs: int | None = 1,
+    out: str | os.PathLike | None = None,
+    callback: Callable[[dict[str, Any]], None] | None = None,
     until: float | None = None,
     any_commit: bool = False,
 ) -> list[dict[str, Any]]:

@@ -193,9 +193,6 @@ def run_drawn(
     noise: float = 0.0,
     max_time: float | None = None,
     budget: int | None = None,
-    n_jobs: int | None = 1,
-    out: str | os.PathLike | None = None,
-    callback: Callable[[dict[str, Any]], None] | None = None,
     **settings: Any,
 ) -> list[dict[str, Any]]:
     """Run every method on drawn problems, problem by problem.
@@ -210,10 +207,10 @@ def run_drawn(
         Most seconds of a search.
     budget : int, optional
         Most equations that a run evaluates; 2,000,000 by default, or 1,000,000,000 with a `max_time`.
-    methods, seeds, n_jobs, out, callback
+    methods, seeds
         These are the parameters of `run_set`.
     **settings
-        `until` and `any_commit`, as in `run_set`.
+        `n_jobs`, `out`, `callback`, `until` and `any_commit`, as in `run_set`.
 
     Returns
     -------
@@ -243,7 +240,7 @@ def run_drawn(
         for seed in (range(seeds) if isinstance(seeds, int) else seeds)
         for method in methods
     ]
-    return record_all(runs, _KEY, n_jobs, out, callback, **settings)
+    return record_all(runs, _KEY, **settings)
 
 
 def _chosen_problems(set_name: str, names: Iterable[str] | None) -> list[Problem]:

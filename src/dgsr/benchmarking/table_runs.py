@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,30 +23,17 @@ def file_of(table: Table, folder: str | os.PathLike) -> Path:
 
 
 def run_table(
-    table: Table,
-    folder: str | os.PathLike,
-    *,
-    n_jobs: int | None = 1,
-    until: float | None = None,
-    any_commit: bool = False,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    table: Table, folder: str | os.PathLike, *, until: float | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
     """Make the runs of a table that its file lacks, first those of all problems with the first seed.
 
-    The same call continues where the table's file (`file_of`) ends. For `n_jobs`, `until`, `any_commit`,
-    `callback` and the errors see `dgsr.benchmarking.run_set`. Returns the records of all runs that were made
-    in time, including those in the file.
+    The same call continues where the table's file (`file_of`) ends. For `until`, for `n_jobs`, `any_commit`
+    and `callback` among the `settings`, and for the errors see `dgsr.benchmarking.run_set`. Returns the
+    records of all runs that were made in time, including those in the file.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    shared: dict[str, Any] = {
-        "methods": table.methods,
-        "budget": table.budget,
-        "n_jobs": n_jobs,
-        "out": file_of(table, folder),
-        "callback": callback,
-        "until": until,
-        "any_commit": any_commit,
-    }
+    settings |= {"methods": table.methods, "budget": table.budget, "until": until}
+    settings["out"] = file_of(table, folder)
     records = []
     for seed, noise in product(range(table.seeds), table.noise):
         for name in table.sets:
@@ -54,10 +41,10 @@ def run_table(
                 break
             if table.is_drawn:
                 problems = draw_problems(name.removeprefix(PREFIX), table.n_problems, table.draw_seed)
-                records += run_drawn(problems, seeds=[seed], noise=noise, max_time=table.max_time, **shared)
+                records += run_drawn(problems, seeds=[seed], noise=noise, max_time=table.max_time, **settings)
             else:
                 options = {method: {"max_time": table.max_time} for method in table.methods}
-                records += run_set(name, seeds=[seed], options=options, noise=noise, **shared)
+                records += run_set(name, seeds=[seed], options=options, noise=noise, **settings)
     return records
 
 

@@ -13,8 +13,6 @@ from dgsr.cli.output import print_error, print_message
 
 #: Exit code if some runs of a benchmark failed, or a result could not be printed or written.
 FAILED = 1
-#: Exit code for wrong input.
-WRONG_INPUT = 2
 
 
 @contextmanager
@@ -23,13 +21,13 @@ def input_errors(
 ) -> Iterator[None]:
     """Exit with a line that says what is wrong with the input, or after Ctrl-C with the line `interrupted`.
 
-    `signals` are those that `sigterm_interrupts` received.
+    The exit code for wrong input is 2. `signals` are those that `sigterm_interrupts` received.
     """
     try:
         yield
     except (ValueError, OSError, ImportError) as error:
         print_error(error)
-        raise typer.Exit(WRONG_INPUT) from None
+        raise typer.Exit(2) from None
     except KeyboardInterrupt:
         print_message(interrupted)
         raise typer.Exit(interrupted_code(signals)) from None

@@ -9,8 +9,6 @@ from dgsr.pareto import Candidate
 from dgsr.reporting.numbers import number
 
 _NUMBER = re.compile(r"(<mn>[^<]*</mn>)")
-# Factor by which a constant is changed to see where it stands: it alters the five digits that are typeset.
-_CHANGE = 1.0 + 1.0 / 128.0
 
 
 def with_standard_errors(candidate: Candidate) -> tuple[str, list[int]]:
@@ -27,7 +25,7 @@ def with_standard_errors(candidate: Candidate) -> tuple[str, list[int]]:
         if not error > 0.0:
             continue
         constants = expression.constants.copy()
-        constants[i] *= _CHANGE
+        constants[i] *= 1.0 + 1.0 / 128.0  # which alters the five digits that are typeset
         changed = _NUMBER.split(expression.with_constants(constants).mathml)
         places = [at for at, (part, other) in enumerate(zip(parts, changed)) if part != other]
         if len(parts) == len(changed) and len(places) == 1 and places[0] % 2 and places[0] not in labels:
