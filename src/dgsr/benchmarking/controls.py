@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -123,11 +124,9 @@ def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Po
         [i for i, token in enumerate(library.tokens) if token.arity == arity] for arity in (1, 2)
     )
     programs = [[x] for x in columns] + [[f, x] for f in unary for x in columns]
-    for g in binary:
-        for x in columns:
-            for z in columns:
-                programs.append([g, x, z])
-                programs += [program for f in unary for program in ([f, g, x, z], [g, x, f, z])]
+    for g, x, z in product(binary, columns, columns):
+        programs.append([g, x, z])
+        programs += [program for f in unary for program in ([f, g, x, z], [g, x, f, z])]
     tokens = np.zeros((len(programs), grammar.max_length), dtype=np.int64)
     lengths = np.array([len(program) for program in programs], dtype=np.int64)
     for row, program in zip(tokens, programs, strict=True):

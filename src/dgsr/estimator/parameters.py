@@ -134,7 +134,7 @@ def grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(settings)
     for name, known in (("constraints", CONSTRAINTS), ("config", CONFIG)):
         own = {key: found.pop(key) for key in known if key in found}
-        own = {key: value for key, value in own.items() if not _is_default(value, known[key][0])}
+        own = {key: value for key, value in own.items() if repr(value) != repr(known[key][0])}
         if own:
             found[name] = own
     names = ("units", "y_units", "unitless_constants", "unit_penalty")
@@ -150,10 +150,6 @@ def grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
         library = library if isinstance(library, Library) else library_over(library, 1)
         found["library"] = library.with_complexities(complexity)
     return found
-
-
-def _is_default(value: Any, default: Any) -> bool:
-    return value is default or (isinstance(value, int | float | str) and value == default)
 
 
 def _settings(name: str, given: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,13 +96,10 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
     defaults = inspect.signature(type(estimator)).parameters
     lines = []
     for parameter, value in estimator.get_params(deep=False).items():
-        default = defaults[parameter].default
         if parameter == "random_state":
             # The integer that repeats the fit; the parameter itself may be None or a RandomState.
             value = getattr(estimator, "random_state_", value)
-        is_plain = type(value) is type(default) and isinstance(value, str | int | float)
-        is_default = value is default or (is_plain and value == default)
-        if parameter not in _WITHOUT_EFFECT and not is_default:
+        if parameter not in _WITHOUT_EFFECT and repr(value) != repr(defaults[parameter].default):
             lines.append(f"    {parameter}={_source(value)}\n")
     arguments = "".join(["\n", *lines]) if lines else ""
     fitted = "X, y, sample_weight=sample_weight" if weighted else "X, y"

@@ -90,11 +90,7 @@ def shown(line: Callable[[Any], str], console: Console) -> Iterator[Callable[[An
     else:
         writing, interval = nullcontext(lambda text, _: console.print(Text(text), soft_wrap=True)), _LOG
     with writing as write, _Display(line, write, interval) as display:
-        token = _DISPLAY.set(display)
-        try:
-            yield display.show
-        finally:
-            _DISPLAY.reset(token)
+        yield display.show
 
 
 class _Display:
@@ -111,10 +107,12 @@ class _Display:
         self._thread = threading.Thread(target=self._keep_writing, daemon=True)
 
     def __enter__(self) -> _Display:
+        self._token = _DISPLAY.set(self)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        _DISPLAY.reset(self._token)
         self._over.set()
         self._thread.join()
 
