@@ -35,7 +35,7 @@ from _noise import few_rows, outliers, rates, smoothers, told_forms, told_rules,
 from dgsr.benchmarking import read_records, run_set
 from dgsr.benchmarking.recording import Run, record_all
 from dgsr.benchmarking.runner import UNBOUNDED
-from dgsr.cli.bench_tables import print_runs
+from dgsr.cli.bench import print_runs
 from dgsr.problems import load_set
 
 Records = Sequence[dict[str, Any]]

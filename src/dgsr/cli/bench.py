@@ -1,15 +1,16 @@
-"""`dgsr bench`: measure how often a method recovers the formulas of a problem set."""
+"""`dgsr bench`: measure how often a method recovers the formulas of a problem set, or of a table."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dgsr.cli.bench_tables import list_tables, print_run, print_runs, run_tables
 from dgsr.cli.errors import FAILED, input_errors
-from dgsr.cli.output import warnings_as_notes
+from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
 
 
 def _integer(text: str) -> int:
@@ -85,6 +86,7 @@ def bench(
     ] = False,
 ) -> None:
     """Measure how often a method recovers the formulas of a problem set, or of a table."""
+    settings: dict[str, Any] = {"n_jobs": n_jobs, "any_commit": any_commit, "callback": _print_run}
     if tables or table or problem_set is None:
         own: dict[str, Any] = {"SET": problem_set, "--problem": problem, "--problems": problems}
         own |= {"--draw-seed": draw_seed, "--budget": budget, "--max-time": max_time}
@@ -97,13 +99,12 @@ def bench(
             if others := [name for name, value in own.items() if value]:
                 raise ValueError(f"{others[0]} is not for tables, which have their own; leave it out.")
         if tables:
-            list_tables()
+            _list_tables()
         else:
-            run_tables(table or [], method, out, hours, n_jobs, any_commit)
+            _run_tables(table or [], method, out or Path("tables"), hours, settings)
         return
-    settings: dict[str, Any] = {"methods": list(dict.fromkeys(method or ["dgsr"])), "seeds": seeds}
-    settings |= {"noise": noise, "n_jobs": n_jobs, "out": out, "any_commit": any_commit}
-    settings |= {"callback": print_run}
+    methods = list(dict.fromkeys(method or ["dgsr"]))
+    settings |= {"methods": methods, "seeds": seeds, "noise": noise, "out": out}
     settings |= {} if budget is None else {"budget": budget}
     goes_on = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     with input_errors(f"interrupted; {goes_on}"), warnings_as_notes():
@@ -123,8 +124,80 @@ def bench(
                         f"--{option} {value} is for drawn sets, unlike {problem_set}; leave it out."
                     )
             limit = {} if max_time is None else {"max_time": max_time}
-            options = dict.fromkeys(settings["methods"], limit)
+            options = dict.fromkeys(methods, limit)
             records = run_set(problem_set, problem or None, options=options, **settings)
         print_runs(records)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
+
+
+def _list_tables() -> None:
+    """Print the tables with the hours that they take on one core if no run ends early."""
+    from dgsr.benchmarking.registry import TABLES
+
+    tables = TABLES.values()
+    rows = [
+        {"table": t.name, "title": t.title, "runs": t.n_runs, "core_hours": round(t.core_hours, 1)}
+        for t in tables
+    ]
+    print_table(rows)
+    hours = sum(table.core_hours for table in tables)
+    print_line(f"{sum(table.n_runs for table in tables):,} runs, at most {hours:,.0f} hours on one core")
+
+
+def _run_tables(
+    names: Sequence[str],
+    methods: Sequence[str] | None,
+    folder: Path,
+    hours: float | None,
+    settings: Mapping[str, Any],
+) -> None:
+    """Run what is missing of tables, or of some of their methods, and print a summary of each."""
+    from dgsr.benchmarking.registry import TABLES, table_of
+    from dgsr.benchmarking.table_runs import run_table
+
+    until = None if hours is None else time.monotonic() + 3600.0 * hours
+    failed = False
+    with input_errors(f"interrupted; the runs so far are in {folder}; the same command goes on"):
+        tables = list(TABLES.values()) if "all" in names else [table_of(name) for name in names]
+        for table in [each.with_methods(methods) for each in tables] if methods else tables:
+            with warnings_as_notes():
+                records = run_table(table, folder, until=until, **settings)
+            _print_summary(table, records)
+            failed = failed or any("error" in record for record in records)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _print_summary(table: Any, records: list[dict[str, Any]]) -> None:
+    from dgsr.benchmarking.table_runs import cells, n_missing
+
+    found = cells(table, records)
+    n_left = sum(n_missing(table, found).values())
+    print_line(f"{table.name}: {table.n_runs - n_left:,} of {table.n_runs:,} runs")
+    print_runs([record for runs in found.values() for record in runs.values()])
+    print_line()
+
+
+def print_runs(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print how often runs find the law, by method, in pairs of methods, and by problem."""
+    from dgsr.benchmarking import tables
+
+    heading, parts = tables(records)
+    print_line(heading)
+    for rows in parts:
+        print_line()
+        print_table(rows)
+
+
+def _print_run(record: dict[str, Any]) -> None:
+    """Print a line on a run that has ended on standard error."""
+    name = f"{record['problem']} {record['method']} seed {record['seed']}"
+    if "error" in record:
+        print_message(f"{name}: failed: {record['error']}")
+        return
+    if "found" in record:
+        found = "found" if record["found"] else "on the front" if record.get("on_front") else "not found"
+    else:
+        found = "recovered" if record["recovered"] else "not recovered"
+    print_message(f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s")
