@@ -21,10 +21,6 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import get_library
 from dgsr.pareto.candidate import Candidate
 
-# Number of columns that ``operon-selected`` selects: the most on which a law of the drawn sets ``wide-12``,
-# ``wide-30`` and ``wide-100`` depends, so that all can be among them.
-_N_SELECTED = 6
-
 
 def imported(module: str) -> Any:
     """Return a module of a peer; ValueError if its package is not installed."""
@@ -131,16 +127,17 @@ class OperonSelectedRegressor(OperonRegressor):
 
     Notes
     -----
-    The columns are selected as by the parameter ``select_k_features`` of PySR, and all are taken where there
-    are no more than six. The seconds of the forest, which has one thread, are taken from `max_time` before
-    that is rounded down.
+    A law of the drawn sets ``wide-12``, ``wide-30`` and ``wide-100`` depends on six columns at the most, so
+    that all can be among them. The columns are selected as by the parameter ``select_k_features`` of PySR,
+    and all are taken where there are no more than six. The seconds of the forest, which has one thread, are
+    taken from `max_time` before that is rounded down.
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Search for a formula of `y`, shape (n_samples,), in selected columns of `X`."""
         start = time.perf_counter()
         forest = RandomForestRegressor(n_estimators=100, max_depth=3, random_state=0)
-        n_selected = min(_N_SELECTED, X.shape[1])  # scikit-learn refuses more than there are before 1.8
+        n_selected = min(6, X.shape[1])  # scikit-learn refuses more than there are before 1.8
         selection = SelectFromModel(forest, threshold=-np.inf, max_features=n_selected)
         columns = selection.fit(X, y).get_support(indices=True)
         seconds = time.perf_counter() - start

@@ -102,14 +102,13 @@ def read_sheet(path: Path | str, wanted: Sequence[str], keeps_empty: bool = Fals
             f"Line {header.n_before + 1} names the columns; {are} passed over: {lines_text(passed)}."
         )
     is_named = np.array(header.names, dtype=object) != ""
-    unnamed = np.flatnonzero((cells != "").any(axis=0) & ~is_named)
+    is_kept = is_named | (cells != "").any(axis=0)
+    unnamed = np.flatnonzero(is_kept & ~is_named)
     if unnamed.any():  # the first may be
         raise TableError(
             f"{name} gives column {unnamed[-1] + 1} no name; name every column in the first line."
         )
-    is_named[unnamed] = True
-    names = [column for column, keeps in zip(header.names, is_named, strict=True) if keeps]
-    frame = pandas.DataFrame(cells[:, is_named], lines, names, dtype=object)
+    frame = pandas.DataFrame(cells, lines, header.names, dtype=object).loc[:, is_kept]
     names_end = header.n_before + header.written.count("\n") + 1
     return Sheet(name, header.separator, frame, notes, given, names_end)
 

@@ -37,8 +37,7 @@ _ATTRIBUTES = {
 }
 # Longest header, in characters. A fit with a longer one, by its history, is not saved.
 _MAX_HEADER = 1 << 25
-# Largest numbers of tokens of a program and of variables that are read; no fit reaches them.
-_MAX_LENGTH = 10_000
+# Largest number of variables that is read; no fit reaches it.
 _MAX_VARIABLES = 1_000_000
 
 
@@ -337,8 +336,8 @@ def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Un
 
 
 def _tokens(program: Any, library: Library) -> list[int]:
-    """Return the token ids of a program; ValueError if it is empty or too long."""
-    if not isinstance(program, list) or not 0 < len(program) <= _MAX_LENGTH:
+    """Return the token ids of a program; ValueError if it is empty, or longer than that of any fit."""
+    if not isinstance(program, list) or not 0 < len(program) <= 10_000:
         raise ValueError("a program is no list, is empty or is too long")
     return [library.index[name] for name in program]
 
