@@ -307,14 +307,12 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     @property
     def sympy_expr_(self) -> sympy.Expr:
-        check_is_fitted(self)
         if hasattr(self, "estimators_"):
             return [one.sympy_expr_ for one in self.estimators_]
         return self.expression_.sympy
 
     @property
     def constants_by_group_(self) -> pandas.DataFrame:
-        check_is_fitted(self)
         if hasattr(self, "estimators_"):
             return [one.constants_by_group_ for one in self.estimators_]
         if isinstance(self.expression_, GroupedExpression):

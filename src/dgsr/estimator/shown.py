@@ -119,25 +119,18 @@ class ShownRegressor(FittedRegressor):
         """Return the formula of every output, one on a line; before a fit the parameters."""
         if not hasattr(self, "pareto_front_"):
             return repr(self)
-        formulas = self.expression_ if isinstance(self.expression_, list) else [self.expression_]
-        return "\n".join(map(str, formulas))
+        return "\n".join(str(one.expression_) for one in getattr(self, "estimators_", [self]))
 
     def _html_repr(self) -> str:
-        """Return scikit-learn's diagram of the estimator, after the formula and the front if it is fitted."""
-        return f"{self._formulas_html()}{estimator_html_repr(self)}"
-
-    def _formulas_html(self) -> str:
-        """Return the typeset formula and front of every output, or the empty string before a fit."""
-        if hasattr(self, "estimators_"):
-            return "".join(one._formulas_html() for one in self.estimators_)
-        if not hasattr(self, "pareto_front_"):
-            return ""
-        front = self.pareto_front_
-        return (
-            f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
-            f"<details open><summary>{len(front)} candidates</summary>"
-            f"{front.to_html()}</details>"
+        """Return scikit-learn's diagram of the estimator, after the formulas and fronts if it is fitted."""
+        fits = getattr(self, "estimators_", [self]) if hasattr(self, "pareto_front_") else []
+        formulas = "".join(
+            f'<div style="font-size: 1.3em; margin: 0.5em 0">{one.expression_.mathml}</div>'
+            f"<details open><summary>{len(one.pareto_front_)} candidates</summary>"
+            f"{one.pareto_front_.to_html()}</details>"
+            for one in fits
         )
+        return f"{formulas}{estimator_html_repr(self)}"
 
     def _sk_visual_block_(self) -> Any:
         """Return the box of the estimator in scikit-learn's diagrams, with the formula below its name."""
