@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -131,8 +131,8 @@ def read_cells(sheet: Sheet, decimal: str | None, thousands: str | None) -> Cell
     """Return the cells of a sheet with their numbers; for `decimal` and `thousands` see `possible_marks`."""
     text, notes, notes_on = sheet.text, list(sheet.notes), defaultdict(list)
     units: dict[str, str] = {}
-    plain = _each(_plain, text, object)
-    kinds = _each(_kind, plain, np.int8)
+    plain = np.frompyfunc(_plain, 1, 1)(text)
+    kinds = np.frompyfunc(_kind, 1, 1)(plain)
     has_number, is_missing = kinds == _IS_NUMBER, kinds == _IS_MISSING
     if _begins_with_units(text, has_number, is_missing):
         units = {name: unit for name, unit in text.iloc[0].items() if unit}
@@ -156,12 +156,6 @@ def read_cells(sheet: Sheet, decimal: str | None, thousands: str | None) -> Cell
         for marks in possible_marks(known, sheet.separator, decimal, thousands)
     }
     return Cells(sheet.path, text, plain, has_number, is_missing, readings, notes, notes_on, units)
-
-
-def _each(function: Callable[[str], Any], cells: pandas.DataFrame, dtype: Any) -> pandas.DataFrame:
-    """Return a frame of the values of a function for each cell."""
-    made = np.fromiter(map(function, cells.to_numpy().ravel()), dtype, cells.size)
-    return type(cells)(made.reshape(cells.shape), cells.index, cells.columns)
 
 
 def _plain(cell: str) -> str:
