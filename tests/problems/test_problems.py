@@ -20,7 +20,7 @@ from dgsr.expressions.trees.trees import rename
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining.rewriting import rewriting
 from dgsr.problems import list_sets, load_problem, load_set
-from dgsr.problems.problem import Problem, Variable
+from dgsr.problems.problem import Problem, Variable, read_table
 
 SIZES = {
     "nguyen": 12, "nguyen_c": 5, "r": 6, "livermore": 22, "feynman_d2": 7, "feynman_d5": 8,
@@ -30,6 +30,14 @@ SIZES = {
 
 def test_sets_have_their_published_sizes():
     assert {name: len(load_set(name)) for name in list_sets()} == SIZES
+
+
+def test_the_intervals_of_a_table_are_those_of_its_rows():
+    for problem in load_set("strogatz"):
+        table = read_table(problem.data_file)
+        assert len(table) == problem.n_samples
+        for variable, column in zip(problem.variables, table[:, :-1].T, strict=True):
+            assert (variable.low, variable.high) == (column.min(), column.max())
 
 
 @pytest.mark.parametrize("set_name", SIZES)

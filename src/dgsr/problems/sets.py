@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from importlib import resources
-from typing import Any
 
-from dgsr.problems.problem import Problem, Variable, read_table
+from dgsr.problems.problem import Problem, Variable
 
 
 def list_sets() -> list[str]:
@@ -54,63 +54,16 @@ def load_problem(name: str) -> Problem:
 
 @cache
 def _all_problems() -> tuple[Problem, ...]:
-    return (*_paper_problems(), *_srbench_problems(), *_textbook_laws())
+    files = ("paper_problems.json", "srbench_ground_truth.json", "laws.json")
+    return tuple(problem for file_name in files for problem in _problems_of(file_name))
 
 
-def _read_json(file_name: str):
-    return json.loads((resources.files("dgsr.problems") / "data" / file_name).read_text(encoding="utf-8"))
-
-
-def _variables(entries: Iterable[Mapping[str, Any]]) -> tuple[Variable, ...]:
-    return tuple(Variable(entry["name"], float(entry["low"]), float(entry["high"])) for entry in entries)
-
-
-def _paper_problems() -> list[Problem]:
-    content = _read_json("paper_problems.json")
-    lengths = content["meta"]["length"]
-    return [
-        Problem(
-            name=entry["name"],
-            set=entry["set"],
-            expression=entry["expr"],
-            variables=_variables({**entry, "name": f"x{i + 1}"} for i in range(entry["d"])),
-            n_samples=entry["n"],
-            sampling={"U": "uniform", "E": "even"}[entry["sampling"]],
-            library=entry["library"].replace("+", "-"),
-            max_length=lengths.get(entry["set"], lengths["default"])[1],
-            paper_recovery=entry["paper_recovery"],
-        )
-        for entry in content["problems"]
-    ]
-
-
-def _srbench_problems() -> list[Problem]:
-    problems = []
-    for entry in _read_json("srbench_ground_truth.json"):
-        settings: dict[str, Any] = {"set": "srbench_feynman", "sampling": "split", "n_samples": 10_000}
-        variables = entry["variables"]
-        if "file" in entry:
-            table = read_table(entry["file"])
-            settings = {"set": "strogatz", "sampling": "table", "n_samples": len(table)}
-            settings["data_file"] = entry["file"]
-            ends = zip(variables, table.min(axis=0).tolist(), table.max(axis=0).tolist())
-            variables = [{**variable, "low": low, "high": high} for variable, low, high in ends]
-        about = {"name": entry["name"], "expression": entry["formula"], "library": "physics"}
-        problems.append(Problem(**about, **settings, variables=_variables(variables)))
-    return problems
-
-
-def _textbook_laws() -> list[Problem]:
-    return [
-        Problem(
-            name=entry["name"],
-            set="laws",
-            expression=entry["formula"],
-            variables=_variables(entry["variables"]),
-            n_samples=200,
-            sampling="log-uniform",
-            library="physics",
-            n_test=1000,
-        )
-        for entry in _read_json("laws.json")["problems"]
-    ]
+def _problems_of(file_name: str) -> Iterator[Problem]:
+    """Yield the problems of a file, whose entries have the parameters of `Problem` beside other facts."""
+    file = resources.files("dgsr.problems") / "data" / file_name
+    content = json.loads(file.read_text(encoding="utf-8"))
+    known = {field.name for field in fields(Problem)}
+    for entry in content["problems"]:
+        given = {name: value for name, value in {**content["shared"], **entry}.items() if name in known}
+        variables = (Variable(v["name"], float(v["low"]), float(v["high"])) for v in entry["variables"])
+        yield Problem(**{**given, "variables": tuple(variables)})
