@@ -28,8 +28,8 @@ def known_units(units: Mapping[str, str]) -> dict[str, str]:
 def rules_of(
     complexity: Sequence[str] | None,
     nested: Sequence[str] | None,
-    monotone: Sequence[str] | None = None,
-    at: Sequence[str] | None = None,
+    monotone: Sequence[str] | None,
+    at: Sequence[str] | None,
 ) -> dict[str, Any]:
     """Return the settings `complexity`, `nested`, `monotone` and `at`, those that are given.
 

@@ -11,11 +11,8 @@ from dgsr.pareto import ParetoFront
 from dgsr.pareto.display import LogLosses, log_losses
 from dgsr.reporting.numbers import counted, number
 
-#: Width of every plot, in units of the SVG. `report.js` has the same value of this and of the next five.
-WIDTH = 480
-#: Height of every plot, in units of the SVG.
-HEIGHT = 330
-#: Left end of the horizontal axis.
+#: Left end of the horizontal axis, in units of the SVG. `report.js` has the same value of this and of the
+#: next three, and `report.html` has the size of every plot, as `_plot` below.
 LEFT = 78
 #: Right end of the horizontal axis.
 RIGHT = 466
@@ -93,7 +90,7 @@ def history_chart(history: Sequence[dict[str, Any]]) -> str:
 
 def _plot(label: str, name: str, inside: str, role: str = "img") -> str:
     return (
-        f'<svg id="{name}" class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="{role}" '
+        f'<svg id="{name}" class="plot" viewBox="0 0 480 330" role="{role}" '
         f'aria-label="{html.escape(label)}">{inside}</svg>'
     )
 
@@ -118,7 +115,7 @@ def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
         parts.append(f'<text class="tick" {beside}>{label}</text>')
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>')
     anchor = 'text-anchor="middle"'
-    parts.append(f'<text class="name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}" {anchor}>{x_name}</text>')
+    parts.append(f'<text class="name" x="{(LEFT + RIGHT) / 2}" y="{BOTTOM + 44}" {anchor}>{x_name}</text>')
     turned = f"translate(14 {(TOP + BOTTOM) / 2}) rotate(-90)"
     parts.append(f'<text class="name" transform="{turned}" {anchor}>{y_name}</text>')
     return f'<g aria-hidden="true">{"".join(parts)}</g>'
