@@ -116,12 +116,8 @@ class Problem:
             order, n_train = test.permutation(len(X)), round(0.75 * len(X))
             (X_train, X_test), (y_train, y_test) = (np.split(part[order], [n_train]) for part in (X, y))
         else:
-            if self.sampling == "even":
-                points = [np.linspace(v.low, v.high, self.n_samples) for v in self.variables]
-                X_train, X_test = np.column_stack(points), np.column_stack(points)
-            else:
-                X_train = self._draw(train, self.n_samples)
-                X_test = self._draw(test, self.n_test or self.n_samples)
+            X_train = self._draw(train, self.n_samples)
+            X_test = self._draw(test, self.n_test or self.n_samples)
             y_train, y_test = self.target(X_train), self.target(X_test)
         if noise > 0.0:
             scale = noise * np.sqrt(np.mean(y_train**2))
@@ -138,6 +134,8 @@ class Problem:
 
     def _draw(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
         low, high = np.array([variable[1:] for variable in self.variables]).T
+        if self.sampling == "even":
+            return np.linspace(low, high, n_rows)
         if self.sampling != "log-uniform":
             return rng.uniform(low, high, (n_rows, self.n_variables))
         wide = (low > 0.0) & (high > 3.0 * low)
