@@ -125,15 +125,12 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
         problems.setdefault(record["problem"], []).append(record)
     runs = [run for of_one in problems.values() for run in of_one]
 
-    def shares_of(verdict: Callable[[Record], bool]) -> list[float]:
-        return [fmean(map(verdict, of_one)) for of_one in problems.values()]
+    def means_of(measure: Callable[[Record], float]) -> list[float]:
+        return [fmean(map(measure, of_one)) for of_one in problems.values()]
 
-    shares = shares_of(is_success)
+    shares = means_of(is_success)
     low, high = wilson_interval(sum(shares), len(shares))
-    until = [
-        fmean(run["evaluations"] if is_success(run) else run["budget"] for run in of_one)
-        for of_one in problems.values()
-    ]
+    until = means_of(lambda run: run["evaluations"] if is_success(run) else run["budget"])
     sizes = [run["complexity"] for run in runs if "complexity" in run]
     is_bounded = all(run["budget"] < UNBOUNDED for run in runs)
     return Summary(
@@ -145,13 +142,13 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
         recovery=100.0 * fmean(shares),
         low=100.0 * low,
         high=100.0 * high,
-        form=100.0 * fmean(shares_of(has_form)) if any("form" in run for run in runs) else None,
-        on_front=100.0 * fmean(shares_of(is_on_front)) if any("on_front" in run for run in runs) else None,
+        form=100.0 * fmean(means_of(has_form)) if any("form" in run for run in runs) else None,
+        on_front=100.0 * fmean(means_of(is_on_front)) if any("on_front" in run for run in runs) else None,
         seconds=_mean(run["seconds"] for run in runs if "seconds" in run),
         candidates=_mean(run["evaluations"] + run["looks"] for run in runs if run.get("looks") is not None),
         evaluations=fmean(until) if is_bounded else None,
         evaluations_of_solved=_mean(n for n, each in zip(until, shares) if each > 0) if is_bounded else None,
-        accuracy=100.0 * fmean(shares_of(is_accurate)),
+        accuracy=100.0 * fmean(means_of(is_accurate)),
         complexity=median(sizes) if sizes else None,
     )
 
