@@ -132,8 +132,7 @@ def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bo
     names = problem.variable_names
     if isinstance(expression, str):
         tree = parse(expression, names)
-        numbers = [leaf for leaf in leaves(tree) if not isinstance(leaf, str)]
-        return tree, any(not isinstance(number, int) for number in numbers)
+        return tree, any(not isinstance(leaf, str | int) for leaf in leaves(tree))
     if expression.library.n_variables != len(names):
         raise ValueError(
             f"expression has {expression.library.n_variables} variables; {problem.name} has {len(names)}."
@@ -151,8 +150,7 @@ def _points(problem: Problem) -> list[dict[str, Any]]:
     context = MPContext()  # mpmath.mp is not used, because users may set its precision
     context.dps = DIGITS
     rng = np.random.default_rng(0)
-    low = [variable.low for variable in problem.variables]
-    high = [variable.high for variable in problem.variables]
+    _, low, high = zip(*problem.variables)
     rows = rng.uniform(low, high, (N_POINTS, len(low)))
     return [dict(zip(problem.variable_names, map(context.mpf, row))) for row in rows.tolist()]
 

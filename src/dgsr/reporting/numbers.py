@@ -36,9 +36,9 @@ def share_explained(r2: float | None) -> str:
     """Return an R² as text that distinguishes an almost exact fit from an exact one, such as 1 − 3×10⁻⁹."""
     if r2 is not None and 0 < 1 - r2 < 5e-5:
         return f"1 {_MINUS} {number(1 - r2, 2)}"
-    if r2 is None or not math.isfinite(r2):
-        return MISSING
-    return f"{r2:.4f}".replace("-", _MINUS) if -1000 < r2 < 1 else number(r2, 4)
+    if r2 is not None and -1000 < r2 < 1:
+        return f"{r2:.4f}".replace("-", _MINUS)
+    return number(r2, 4)
 
 
 def _without_zeros(text: str) -> str:
