@@ -65,12 +65,9 @@ class Cells(NamedTuple):
         marks, *others = self.marks_of(names)
         numbers = self.readings[marks][names]
         for column, row in np.argwhere((~np.isfinite(numbers) & ~self.is_missing[names]).to_numpy().T):
-            is_infinite = np.isinf(numbers.iat[row, column])
-            wrong = (
-                "finite; remove the row or the column"
-                if is_infinite
-                else self._mend(row, names[column], marks)
-            )
+            wrong = self._mend(row, names[column], marks)
+            if np.isinf(numbers.iat[row, column]):
+                wrong = "finite; remove the row or the column"
             raise TableError(f"{self._place(row, names[column])} is not {wrong}.")
         for other in others:
             self._check_one_meaning(numbers, self.readings[other][names])
