@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -108,7 +107,7 @@ class DrawnProblem:
     def n_columns(self) -> int:
         return self.X.shape[1]
 
-    @cached_property
+    @property
     def n_variables(self) -> int:
         """Number of columns on which the equation depends."""
         return _n_variables(self.truth)
