@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.library import Library
-from dgsr.kernels.evolve import vary
+from dgsr.kernels.evolve import Offspring, vary
 from dgsr.kernels.growth import fill_with_random_programs
-from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evolved
+from dgsr.search.evolution.engine import Bred, Evolution
 
 
-class CompiledEvolution:
+class CompiledEvolution(Evolution):
     """Genetic programming in compiled code (`dgsr.kernels.evolve`)."""
 
-    def __init__(self, config: EvolutionConfig | None = None):
-        self.config = EvolutionConfig() if config is None else config
+    def breeder(
+        self, population: Population, grammar: Grammar, state: np.ndarray
+    ) -> Callable[[Population, np.ndarray], Bred]:
+        return partial(self._bred, grammar=grammar, state=state)
 
-    def evolve(
-        self,
-        population: Population,
-        nmse: np.ndarray,
-        evaluate: Evaluate,
-        grammar: Grammar,
-        state: np.ndarray,
-        should_stop: ShouldStop,
-    ) -> tuple[Population, np.ndarray]:
-        """See `Engine.evolve`."""
+    def _bred(self, parents: Population, nmse: np.ndarray, grammar: Grammar, state: np.ndarray) -> Bred:
+        offspring = self._offspring(parents, self.config.fitness(parents, nmse), grammar, state)
+        children = Population(parents.library, *offspring.programs)
+        return children, nmse[offspring.parents], offspring.changed
+
+    def _offspring(
+        self, parents: Population, fitness: np.ndarray, grammar: Grammar, state: np.ndarray
+    ) -> Offspring:
         config = self.config
-
-        def bred(parents: Population, of_parents: np.ndarray) -> tuple[Population, np.ndarray, np.ndarray]:
-            offspring = vary(
-                parents.arrays,
-                config.fitness(parents, of_parents),
-                grammar,
-                float(config.crossover),
-                float(config.mutation),
-                config.tournament,
-                config.mutate_max_depth,
-                state,
-            )
-            children = Population(parents.library, *offspring.programs)
-            return children, of_parents[offspring.parents], offspring.changed
-
-        return evolved(config, population, nmse, evaluate, should_stop, bred)
+        probabilities = float(config.crossover), float(config.mutation)
+        sizes = config.tournament, config.mutate_max_depth
+        return vary(parents.arrays, fitness, grammar, *probabilities, *sizes, state)
 
 
 def random_population(

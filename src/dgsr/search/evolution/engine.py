@@ -1,7 +1,8 @@
-"""The interface of engines of genetic programming, their settings, and functions that they share."""
+"""The interface of engines of genetic programming, their settings, and the loop that they share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -14,6 +15,8 @@ from dgsr.expressions.programs.constraints import Grammar
 
 Evaluate = Callable[[Population], np.ndarray]
 ShouldStop = Callable[[], bool]
+# The children of a generation, the NMSE of their parents, and a mask of the children that differ from these.
+Bred = tuple[Population, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -104,31 +107,41 @@ class Engine(Protocol):
         ...
 
 
-def evolved(
-    config: EvolutionConfig,
-    population: Population,
-    nmse: np.ndarray,
-    evaluate: Evaluate,
-    should_stop: ShouldStop,
-    breed: Callable[[Population, np.ndarray], tuple[Population, np.ndarray, np.ndarray]],
-) -> tuple[Population, np.ndarray]:
-    """Return the last of some generations and its NMSE; an empty population has none.
+class Evolution(ABC):
+    """An engine that breeds one generation from another; its subclasses say how."""
 
-    `breed` returns the children of a generation with its NMSE, the NMSE of their parents, and a mask of the
-    children that differ from these. Fitted constants are written into the children.
-    """
-    for _ in range(config.generations if len(population) else 0):
-        children, child_nmse, changed = breed(population, nmse)
-        if changed.any():
-            fresh = children[changed]
-            child_nmse[changed] = evaluate(fresh)
-            children.constants[changed] = fresh.constants
-        if config.elites > 0:
-            _keep_elites(config.elites, population, nmse, children, child_nmse)
-        population, nmse = children, child_nmse
-        if should_stop():
-            break
-    return population, nmse
+    def __init__(self, config: EvolutionConfig | None = None) -> None:
+        self.config = EvolutionConfig() if config is None else config
+
+    @abstractmethod
+    def breeder(
+        self, population: Population, grammar: Grammar, state: np.ndarray
+    ) -> Callable[[Population, np.ndarray], Bred]:
+        """Return the function that breeds a generation, given with its NMSE; `population` is the first."""
+
+    def evolve(
+        self,
+        population: Population,
+        nmse: np.ndarray,
+        evaluate: Evaluate,
+        grammar: Grammar,
+        state: np.ndarray,
+        should_stop: ShouldStop,
+    ) -> tuple[Population, np.ndarray]:
+        """See `Engine.evolve`; an empty population has no children."""
+        breed = self.breeder(population, grammar, state)
+        for _ in range(self.config.generations if len(population) else 0):
+            children, child_nmse, changed = breed(population, nmse)
+            if changed.any():
+                fresh = children[changed]
+                child_nmse[changed] = evaluate(fresh)
+                children.constants[changed] = fresh.constants  # fitted ones
+            if self.config.elites > 0:
+                _keep_elites(self.config.elites, population, nmse, children, child_nmse)
+            population, nmse = children, child_nmse
+            if should_stop():
+                break
+        return population, nmse
 
 
 def _keep_elites(
@@ -137,6 +150,6 @@ def _keep_elites(
     """Replace the worst of `children` by the best of `population`."""
     best = np.lexsort((population.lengths, nmse))[:n_elites]
     worst = np.lexsort((children.lengths, child_nmse))[len(child_nmse) - len(best) :]
-    for name in ("tokens", "lengths", "constants"):
-        getattr(children, name)[worst] = getattr(population, name)[best]
+    for array, values in zip(children.arrays, population.arrays):
+        array[worst] = values[best]
     child_nmse[worst] = nmse[best]

@@ -6,6 +6,7 @@ other programs. So every function has its own arguments as its only columns, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +18,10 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Grammar
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
-from dgsr.kernels.evolve import vary
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import next_uint64
-from dgsr.search.evolution.compiled import random_population
-from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evolved
+from dgsr.search.evolution.compiled import CompiledEvolution, random_population
+from dgsr.search.evolution.engine import Bred, EvolutionConfig
 
 # Share of the random functions of one argument that are common forms. Of fifteen searches for five laws, of
 # 40,000 equations each, 9 found the law without any, in 386,000 equations, and 10 with a half, in 323,000.
@@ -143,51 +143,25 @@ class Forests:
         return Population(self.library, tokens, lengths, constants)
 
 
-class ForestEvolution:
-    """The compiled engine of genetic programming, for forests."""
+class ForestEvolution(CompiledEvolution):
+    """The compiled engine of genetic programming, for forests; nothing evolves without functions.
+
+    The grammar of whole programs is not read, since every function has its own.
+    """
 
     def __init__(self, config: EvolutionConfig, forests: Forests) -> None:
-        self.config, self.forests = config, forests
+        super().__init__(config if forests.grammars else replace(config, generations=0))
+        self.forests = forests
 
-    def evolve(
-        self,
-        population: Population,
-        nmse: np.ndarray,
-        evaluate: Evaluate,
-        grammar: Grammar,
-        state: np.ndarray,
-        should_stop: ShouldStop,
-    ) -> tuple[Population, np.ndarray]:
-        """See `Engine.evolve`; the grammar is not read, since every function has its own."""
-        if not self.forests.grammars:
-            return population, nmse
-
-        def bred(parents: Population, of_parents: np.ndarray) -> tuple[Population, np.ndarray, np.ndarray]:
-            return self._bred(parents, of_parents, state)
-
-        return evolved(self.config, population, nmse, evaluate, should_stop, bred)
-
-    def _bred(
-        self, forests: Population, nmse: np.ndarray, state: np.ndarray
-    ) -> tuple[Population, np.ndarray, np.ndarray]:
-        config, fitness = self.config, self.config.fitness(forests, nmse)
+    def _bred(self, forests: Population, nmse: np.ndarray, grammar: Grammar, state: np.ndarray) -> Bred:
         trees, n = self.forests.trees(forests), len(forests)
         rng = np.random.default_rng(int(next_uint64(state)))
         # Neighbours are crossed over, so that they change in the same function.
         varied = np.repeat(rng.integers(len(trees), size=(n + 1) // 2), 2)[:n]
         parents, changed = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-        found = []
-        for f, (grammar, own) in enumerate(zip(self.forests.grammars, trees, strict=True)):
-            offspring = vary(
-                own.arrays,
-                fitness,
-                grammar,
-                float(config.crossover),
-                float(config.mutation),
-                config.tournament,
-                config.mutate_max_depth,
-                state,
-            )
+        fitness, found = self.config.fitness(forests, nmse), []
+        for f, (own_grammar, own) in enumerate(zip(self.forests.grammars, trees, strict=True)):
+            offspring = self._offspring(own, fitness, own_grammar, state)
             here = varied == f
             parents[here], changed[here] = offspring.parents[here], offspring.changed[here]
             found.append(Population(own.library, *offspring.programs))

@@ -26,7 +26,7 @@ from dgsr.kernels.evolve import CONSTANT_SPREAD, NEGATION
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.growth import ATTEMPTS, NEW_CONSTANT
 from dgsr.kernels.random import next_uint64
-from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evolved
+from dgsr.search.evolution.engine import Bred, Evolution, EvolutionConfig
 
 if TYPE_CHECKING:
     from deap import base, gp
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _DRAWING = Lock()
 
 
-class DeapEvolution:
+class DeapEvolution(Evolution):
     """The algorithm of `CompiledEvolution` on DEAP's toolbox.
 
     DEAP draws from the global generator of Python's `random`, which is seeded from `state` for the duration
@@ -57,25 +57,18 @@ class DeapEvolution:
         config: EvolutionConfig | None = None,
         configure: Callable[[base.Toolbox, gp.PrimitiveSet], None] | None = None,
     ):
-        self.config = EvolutionConfig() if config is None else config
+        super().__init__(config)
         self.configure = configure
 
-    def evolve(
-        self,
-        population: Population,
-        nmse: np.ndarray,
-        evaluate: Evaluate,
-        grammar: Grammar,
-        state: np.ndarray,
-        should_stop: ShouldStop,
-    ) -> tuple[Population, np.ndarray]:
-        """See `Engine.evolve`."""
+    def breeder(
+        self, population: Population, grammar: Grammar, state: np.ndarray
+    ) -> Callable[[Population, np.ndarray], Bred]:
         from deap import algorithms
 
         trees = _Trees(population, grammar)
         toolbox = self._toolbox(trees)
 
-        def bred(them: Population, of_them: np.ndarray) -> tuple[Population, np.ndarray, np.ndarray]:
+        def bred(them: Population, of_them: np.ndarray) -> Bred:
             individuals = trees.from_population(them, of_them, self.config.fitness(them, of_them))
             with _seeded(state):
                 selected = toolbox.select(individuals, len(individuals))
@@ -83,7 +76,7 @@ class DeapEvolution:
             children, parents = trees.to_population(offspring), trees.to_population(selected)
             return children, np.array([parent.nmse for parent in selected]), _differ(children, parents)
 
-        return evolved(self.config, population, nmse, evaluate, should_stop, bred)
+        return bred
 
     def _toolbox(self, trees: _Trees) -> base.Toolbox:
         from deap import base, gp, tools
