@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,16 +34,17 @@ class Scored(NamedTuple):
         kept = np.array([*first.values()][:n], dtype=np.int64)
         return Scored(programs[kept], nmse[kept])
 
-    def concatenated_with(self, other: Scored) -> Scored:
-        """Return these programs followed by others."""
-        programs = Population.concatenate([self.programs, other.programs])
-        return Scored(programs, np.concatenate([self.nmse, other.nmse]))
+    @classmethod
+    def concatenate(cls, parts: Sequence[Scored]) -> Scored:
+        """Join programs of one library, in arrays as wide as the widest."""
+        programs = Population.concatenate([part.programs for part in parts])
+        return cls(programs, np.concatenate([part.nmse for part in parts]))
 
     def with_migrants(self, others: Scored) -> Scored:
         """Return the programs with the worst replaced by as many others."""
         n_kept = max(len(self.nmse) - len(others.nmse), 0)
         kept = np.sort(np.argsort(self.nmse, kind="stable")[:n_kept])
-        return Scored(self.programs[kept], self.nmse[kept]).concatenated_with(others)
+        return Scored.concatenate([Scored(self.programs[kept], self.nmse[kept]), others])
 
     @property
     def lowest(self) -> float:

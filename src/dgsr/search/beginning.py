@@ -20,8 +20,8 @@ def begin_with_programs(search: Search, programs: Population, is_allowed: np.nda
     """
     programs = programs.of_width(*search.widths)
     nmse = search.evaluate(programs, len(programs))
-    known = Scored(programs[is_allowed], nmse[is_allowed]).concatenated_with(search.generation)
-    search.generation = known.best(search.config.batch_size)
+    known = Scored(programs[is_allowed], nmse[is_allowed])
+    search.generation = Scored.concatenate([known, search.generation]).best(search.config.batch_size)
     search.record(nmse)
 
 
@@ -34,8 +34,8 @@ def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
     archive = ParetoArchive.from_state_dict(search.library, saved["archive"], saved["tolerance"])
     search.enter(archive.population())
     search.enter(Scored.from_state_dict(search.library, saved["long"]).programs)
-    queue, generation = (Scored.from_state_dict(search.library, saved[k]) for k in ("queue", "generation"))
-    programs = queue.concatenated_with(generation).programs
+    sets = [Scored.from_state_dict(search.library, saved[name]) for name in ("queue", "generation")]
+    programs = Scored.concatenate(sets).programs
     programs = programs[np.flatnonzero(search.evaluation.valid.tried(programs))].of_width(*search.widths)
     # Evolution breeds from programs that meet all of the grammar, which another fit may have had looser.
     programs = programs[are_valid(programs.tokens, programs.lengths, search.grammar)]

@@ -12,6 +12,7 @@ from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.constants.scaling import N_CONSTANTS, N_TOKENS, written_out
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.data.scored import Scored
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
@@ -206,11 +207,10 @@ class Fitted(Evaluation):
             variants, nmse = self.variants(population[at], Fit(*(a[at] for a in fit)))
             counted = _times(nmse, self._factors(variants))
             kept = np.flatnonzero(counted < best[self.archive.places(variants)])
-            parts.append((variants[kept], nmse[kept]))
+            parts.append(Scored(variants[kept], nmse[kept]))
         if not parts:
             return population[:0], np.zeros(0)
-        entries = Population.concatenate([programs for programs, _ in parts])
-        entry_nmse = np.concatenate([nmse for _, nmse in parts])
+        entries, entry_nmse = Scored.concatenate(parts)
         self._fit_thoroughly(entries, entry_nmse)
         return entries, _times(entry_nmse, self._factors(entries))
 

@@ -19,7 +19,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import reduce
 from itertools import count
 from typing import Any, NamedTuple, cast
 
@@ -275,8 +274,8 @@ class Islands(Search):
         self.restarts.n = sum(state["restarts"]["n"] - i for i, state in enumerate(states))
         alike = states[:: len(self._groups)]  # islands with the weights of the fit, so with comparable errors
         for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
-            setattr(self, name, _together(self._of_all(alike, name)).best(n))
-        self.evolved = _together(self._of_all(alike, "evolved"))
+            setattr(self, name, Scored.concatenate(self._of_all(alike, name)).best(n))
+        self.evolved = Scored.concatenate(self._of_all(alike, "evolved"))
         entries = [entry for state in alike for entry in state["history"]]
         if entries:
             mean_reward = float(np.mean([entry["mean_reward"] for entry in entries]))
@@ -330,11 +329,6 @@ def _revalued(found: Scored, group: _WeightGroup) -> Scored:
     """Return programs with constants and NMSE that are fitted with the weights of another island."""
     programs = found.programs[np.arange(len(found.nmse))]  # a copy
     return Scored(programs, group.evaluation(programs, len(programs)))
-
-
-def _together(parts: list[Scored]) -> Scored:
-    """Return the programs of several sets as one."""
-    return reduce(Scored.concatenated_with, parts)
 
 
 # Cache of the searches that this process has advanced, since making one takes time, by the last two keys,

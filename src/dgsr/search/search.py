@@ -91,8 +91,8 @@ class Search(SearchState):
                 self.evaluate(repaired)
         self.generation = self.evolved = evolved
         if self.conditioned is not None:
-            train = Scored(sampled, nmse).concatenated_with(evolved.best(self.config.n_joined))  # line 5
-            self.queue = self.queue.concatenated_with(train).best(self.config.queue_size)
+            train = Scored.concatenate([Scored(sampled, nmse), evolved.best(self.config.n_joined)])  # line 5
+            self.queue = Scored.concatenate([self.queue, train]).best(self.config.queue_size)
             if self.proposals.are_refined and len(self.queue.programs):
                 limits = self.n_evaluations, self.should_stop
                 self.conditioned.refine(self.queue.programs, *train, *limits)  # line 7

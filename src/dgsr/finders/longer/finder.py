@@ -43,7 +43,7 @@ def too_long(
         nmse = fit_constants(able, data, scaled=False, n_iterations=STEPS).nmse
         fitted = Scored(able, archive.without_long_exact_fits(able, nmse))
     if others is not None:
-        fitted = fitted.concatenated_with(others)
+        fitted = Scored.concatenate([fitted, others])
     first: dict[bytes, int] = {}
     for i in by_total_bits(fitted, archive, data).tolist():
         if np.isfinite(fitted.nmse[i]):
