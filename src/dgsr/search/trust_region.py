@@ -16,8 +16,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 # Distance of the weights at which the first step begins, and estimates of the divergence that correct it. The
 # divergence grows with the square of the distance, so two suffice.
 _FIRST_DISTANCE, _N_ESTIMATES = 0.05, 2
-# Factors by which an estimate may change the distance.
-_LEAST_FACTOR, _LARGEST_FACTOR = 0.1, 10.0
+# Largest factor by which an estimate may lengthen or shorten the distance.
+_LARGEST_FACTOR = 10.0
 
 
 @torch.no_grad()
@@ -33,8 +33,7 @@ def step(decoder: nn.Module, pretrained: nn.Module, divergence: Callable[[], flo
     Schulman et al., "Trust Region Policy Optimization", ICML 2015.
     """
     weights = list(decoder.parameters())
-    none = [torch.zeros_like(weight) for weight in weights]
-    parts = [zero if weight.grad is None else weight.grad for weight, zero in zip(weights, none)]
+    parts = [torch.zeros_like(weight) if weight.grad is None else weight.grad for weight in weights]
     gradient = parameters_to_vector(parts)
     if not torch.isfinite(gradient).all():  # the decoder cannot write one of the programs
         return
@@ -46,7 +45,7 @@ def step(decoder: nn.Module, pretrained: nn.Module, divergence: Callable[[], flo
     for _ in range(_N_ESTIMATES):
         vector_to_parameters(origin + distance * direction, weights)
         factor = (bound / max(divergence(), 1e-12)) ** 0.5
-        distance *= min(max(factor, _LEAST_FACTOR), _LARGEST_FACTOR)
+        distance *= min(max(factor, 1.0 / _LARGEST_FACTOR), _LARGEST_FACTOR)
     vector_to_parameters(origin + distance * direction, weights)
 
 
