@@ -30,8 +30,6 @@ from dgsr.search.evaluation import Evaluation, Fitted, FittedByGroup, Plain
 _MOST_VARIED = 3
 # Room for the constants in the arguments of a function, in uses of each argument.
 _USES_OF_ARGUMENT = 3
-# Steps of the fit of each variant. The search fits those that enter the archive further.
-_STEPS = 5
 
 
 class InForm(Fitted):
@@ -91,8 +89,8 @@ class InForm(Fitted):
         found = [self._filled(population, around) for around in _variants(len(self.form.functions))]
         programs = Population.concatenate([self._population(filled) for filled in found])
         ties = np.concatenate([filled.origins for filled in found])
-        fits = fit_constants(programs, self.data, scaled=self.by_group, ties=ties, n_iterations=_STEPS)
-        nmse = fits.nmse
+        n = self.config.fit_iterations  # those that enter the archive are fitted further
+        nmse = fit_constants(programs, self.data, scaled=self.by_group, ties=ties, n_iterations=n).nmse
         has_room = np.concatenate([filled.has_room for filled in found])
         return programs, np.where(has_room, nmse, np.inf)
 
