@@ -119,15 +119,14 @@ def _variants(n_functions: int) -> list[np.ndarray]:
     Of many functions all have a scale, and one of them an offset, or one of them has no scale.
     """
     if n_functions <= _MOST_VARIED:
-        kinds = product((False, True), repeat=2)
-        return [np.array(each, dtype=bool).reshape(-1, 2) for each in product([*kinds], repeat=n_functions)]
+        flags = product((False, True), repeat=2 * n_functions)
+        return [np.array(each, dtype=bool).reshape(-1, 2) for each in flags]
     scaled = np.tile([True, False], (n_functions, 1))
     found = [scaled]
-    for i in range(n_functions):
-        for place in range(2):
-            other = scaled.copy()
-            other[i, place] = not other[i, place]
-            found.append(other)
+    for at in np.ndindex(scaled.shape):
+        other = scaled.copy()
+        other[at] = not other[at]
+        found.append(other)
     return found
 
 
