@@ -1,4 +1,4 @@
-"""Many programs as a structure of arrays, with their values, errors and complexities."""
+"""Many programs as a structure of arrays, with their values and errors."""
 
 from __future__ import annotations
 
@@ -99,11 +99,6 @@ class Population:
             constants[i, : len(expression.constants)] = expression.constants
         lengths = np.array([e.length for e in expressions], dtype=np.int64)
         return cls(expressions[0].library, tokens, lengths, constants)
-
-    def complexities(self) -> np.ndarray:
-        """Return C(f) of every program (paper, appendix "Evaluation Metrics"), shape (n_programs,), int64."""
-        per_token = self.library.table.complexity[self.tokens]
-        return np.where(np.arange(self.tokens.shape[1]) < self.lengths[:, None], per_token, 0).sum(axis=1)
 
     def nmse(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
         """Return the normalised mean squared error of every program, `inf` where a prediction is not finite.

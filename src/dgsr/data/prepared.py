@@ -105,18 +105,13 @@ def prepare(
         coordinates = Coordinates.of(data.columns.T, with_scales, with_origins)
     if group_column is not None:
         coordinates.origins[group_column], coordinates.scales[group_column] = 0.0, 1.0
-    rows = rows.sample(_rows_to_fit(rows, group_column), rng, group_column)
+    n_groups = 0 if group_column is None else len(np.unique(rows.table[:, group_column]))
+    rows = rows.sample(max(_FITTED_ROWS, ROWS_OF_A_GROUP * n_groups), rng, group_column)
     fitted = rows.data
     searched = rows.sample(max_rows, rng, group_column).data
     columns = np.ascontiguousarray(coordinates.measured(searched.columns))
     searched = searched._replace(columns=columns, n_effective=float(searched.counts.sum()))
     return Prepared(data, fitted, searched, coordinates, held_out_data, group_column)
-
-
-def _rows_to_fit(rows: Rows, group_column: int | None) -> int:
-    """Return the number of rows on which constants are fitted, some of every group."""
-    n_groups = 0 if group_column is None else len(np.unique(rows.table[:, group_column]))
-    return max(_FITTED_ROWS, ROWS_OF_A_GROUP * n_groups)
 
 
 def redundant_columns(

@@ -17,11 +17,6 @@ class Scored(NamedTuple):
     programs: Population
     nmse: np.ndarray  # (n_programs,), infinite if a program is not finite on some row
 
-    @classmethod
-    def none(cls, library: Library, max_length: int, n_constants: int) -> Scored:
-        """Return an empty set of programs, in arrays of the given widths."""
-        return cls(Population.empty(0, library, max_length, n_constants), np.zeros(0))
-
     def best(self, n: int) -> Scored:
         """Return the `n` best different programs with a finite NMSE, sorted by NMSE, then by length."""
         programs, nmse = self
@@ -53,8 +48,8 @@ class Scored(NamedTuple):
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of all arrays."""
-        names = ("tokens", "lengths", "constants")
-        return {name: getattr(self.programs, name).copy() for name in names} | {"nmse": self.nmse.copy()}
+        arrays = self.programs.arrays._asdict() | {"nmse": self.nmse}
+        return {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
     def from_state_dict(cls, library: Library, saved: dict[str, Any]) -> Scored:

@@ -57,7 +57,7 @@ class SearchState(ABC):
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
         self.archive = self.evaluation.archive  # the best programs of every length in bits
         self.widths = self.evaluation.widths
-        self._nothing = Scored.none(library, *self.widths)
+        self._nothing = Scored(Population.empty(0, library, *self.widths), np.zeros(0))
         self.queue = self.generation = self._nothing
         self.evolved = self._nothing  # the programs of the last round, also after a restart
         # The formulas that are too long for the archive.
