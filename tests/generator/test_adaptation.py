@@ -20,7 +20,7 @@ from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
-from dgsr.search.guidance import SHARES, guided_grammars
+from dgsr.search.proposals import SHARES, guided_grammars
 from searches import lively, table, tiny_guided_config, with_own
 
 OPERATORS = ("add", "sub", "mul", "div", "exp", "sin")

@@ -22,7 +22,7 @@ from dgsr.kernels.random import new_state
 from dgsr.search import Search, SearchConfig
 from dgsr.search import evaluation as evaluation_module
 from dgsr.search.evolution import EvolutionConfig, random_population
-from dgsr.search.guidance import SHARES, guided_grammars
+from dgsr.search.proposals import SHARES, guided_grammars
 from searches import X, Y, assert_equal_populations, lively, rounds, tiny_guided_config, without_seconds
 
 pytestmark = pytest.mark.search
