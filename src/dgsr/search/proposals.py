@@ -70,10 +70,6 @@ class Proposals:
         sampled = [] if n_random == n else [self.sampled(n - n_random, should_stop)]
         return [*sampled, self._random(n_random)]
 
-    def first(self, n: int) -> Population | None:
-        """Return at most n programs to begin with: combinations of common forms, where there is a form."""
-        return None if self._forests is None else self._forests.common(n, self._state)
-
     def sampled(self, n: int, should_stop: Callable[[], bool]) -> Population:
         """Return n samples of p_theta(f|D), fewer if the search should stop."""
         assert self.conditioned is not None

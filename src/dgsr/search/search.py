@@ -132,10 +132,11 @@ class Search(SearchState):
     def _evaluate_first(self) -> None:
         """Evaluate the law of exact search, some programs of the generator, or common forms within a form."""
         nmse = np.zeros(0)
-        common = self.proposals.first(min(_N_COMMON, self.budget.n_left // 2))
-        if common is not None and len(common):
-            nmse = self.evaluate(common, len(common))
-            self.generation = Scored(common, nmse).best(self.config.batch_size)
+        if self.forests is not None and self.forests.grammars:
+            common = self.forests.common(min(_N_COMMON, self.budget.n_left // 2), self.state)
+            if len(common):
+                nmse = self.evaluate(common, len(common))
+                self.generation = Scored(common, nmse).best(self.config.batch_size)
         if self.scheduler.exact is not None:
             nmse = self.evaluate(self.scheduler.exact.law)
         if self.conditioned is not None and not self.should_stop():

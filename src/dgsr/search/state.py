@@ -71,11 +71,11 @@ class SearchState(ABC):
         look_up = config.look_up and constraints.form is None  # finders know no form
         self.scheduler = Scheduler(problem, self.budget, look_up, search_in)
         self.engine, self.state = get_engine(engine, config.evolution), new_state(seed)
-        forests = None
+        self.forests: Forests | None = None
         if constraints.form is not None:
-            forests = Forests(constraints.form, library, self.grammar, self.widths)
-            self.engine = ForestEvolution(config.evolution, forests)
-        parts = self.grammar, self.evaluation, self.restarts, self.state, forests
+            self.forests = Forests(constraints.form, library, self.grammar, self.widths)
+            self.engine = ForestEvolution(config.evolution, self.forests)
+        parts = self.grammar, self.evaluation, self.restarts, self.state, self.forests
         self.proposals = Proposals(generator, *parts, seed)  # line 1 of the paper's algorithm
         self.conditioned = self.proposals.conditioned
         self.n_prepared = 0  # number of completed steps of those before the rounds

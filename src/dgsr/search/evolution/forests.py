@@ -64,14 +64,12 @@ class Forests:
     def common(self, n: int, state: np.ndarray) -> Population:
         """Return at most n forests: all combinations of the most common forms, as many of each function.
 
-        Functions of several arguments are random. There are none for a form without functions.
+        Functions of several arguments are random. The form must have a function.
         """
         k = len(self.grammars)
-        n_each = int(n ** (1.0 / k)) if k else 0
+        n_each = int(n ** (1.0 / k))
         each = [self._commonest(f, n_each, state) for f in range(k)]
-        numbers = (
-            np.indices([len(trees) for trees in each]).reshape(k, -1) if k else np.zeros((0, 0), np.int64)
-        )
+        numbers = np.indices([len(trees) for trees in each]).reshape(k, -1)
         outside = np.ones((numbers.shape[1], self.form.n_outside))
         outside[:, len(self.form.constants) + 1 :: 2] = 0.0  # offsets
         return self.joined(outside, [trees[own] for trees, own in zip(each, numbers)])
