@@ -215,18 +215,17 @@ class Search(SearchState):
         return Search(**arguments)
 
 
-def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
+def run(search: Search, callback: Callable[[Search], None] = lambda search: None) -> str:
     """Advance a search until there is a reason to stop, and return that reason.
 
     `callback` is called after each step before the rounds that evaluates programs, and after each round.
     """
     if search.stop_reason() is None:
-        search.prepare(lambda: None if callback is None else callback(search))
+        search.prepare(partial(callback, search))
     with search.running():
         while (reason := search.stop_reason()) is None:  # line 2
             search.advance()
-            if callback is not None:
-                callback(search)
+            callback(search)
     return reason
 
 
