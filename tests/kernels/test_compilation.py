@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -218,11 +219,17 @@ def test_a_fit_compiles_no_more_than_it_did(kind, tmp_path):
         assert not [name for name in functions if name.startswith("dgsr.exact_search")]
 
 
-def test_the_garbage_collector_has_its_own_thresholds_back_after_a_compilation():
-    usual = gc.get_threshold()
-    with compilation._collecting_seldom():
-        meanwhile = gc.get_threshold()
-    assert meanwhile[0] > usual[0]
-    with pytest.raises(KeyError), compilation._collecting_seldom():
-        raise KeyError
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_garbage_collector_has_its_own_thresholds_back_after_a_compilation(fails, monkeypatch):
+    usual, meanwhile = gc.get_threshold(), []
+
+    def compiles(self, sig):
+        meanwhile.append(gc.get_threshold())
+        if fails:
+            raise KeyError
+
+    monkeypatch.setattr(compilation.CPUDispatcher, "compile", compiles)
+    with pytest.raises(KeyError) if fails else contextlib.nullcontext():
+        are_valid.compile(())
+    assert meanwhile[0][0] > usual[0]
     assert gc.get_threshold() == usual

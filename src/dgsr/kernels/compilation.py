@@ -12,12 +12,13 @@ import gc
 import hashlib
 import os
 import pickle
+import pkgutil
 import re
 import shutil
 import tempfile
 import warnings
 from functools import cache
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,7 +26,7 @@ import llvmlite
 import numba
 from numba import types
 from numba.core import compiler
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -104,13 +105,22 @@ class Kernel(CPUDispatcher):
         self.instances[f"{function.__module__}.{function.__qualname__}"] = self
 
     def compile(self, sig):
-        """Compile for argument types, or load the cached machine code."""
-        with _collecting_seldom():
-            return super().compile(sig)
+        """Compile for argument types, or load the cached machine code, with rare garbage collections.
+
+        A compilation makes millions of small objects and retains many, and with the default thresholds it
+        spends a sixth of its time on collections. Under numba's lock no thread restores those of another.
+        """
+        with global_compiler_lock:
+            usual = gc.get_threshold()
+            gc.set_threshold(*_SELDOM)
+            try:
+                return super().compile(sig)
+            finally:
+                gc.set_threshold(*usual)
 
     def __reduce__(self):
         """Pickle by name, since another process has the same kernel."""
-        return _attribute, (self.py_func.__module__, self.py_func.__qualname__)
+        return pkgutil.resolve_name, (f"{self.py_func.__module__}:{self.py_func.__qualname__}",)
 
     def load_kept(self):
         """Load the cached machine code for all argument types, as calls would do one by one."""
@@ -150,26 +160,6 @@ class Kernel(CPUDispatcher):
 allocation_free = compiled(_nrt=False)
 #: The same for small functions of loops that should be vectorised.
 inlined = compiled(_nrt=False, forceinline=True)
-
-
-@contextlib.contextmanager
-def _collecting_seldom():
-    """Run Python's garbage collection rarely.
-
-    A compilation makes millions of small objects and retains many, and with the default thresholds it spends
-    a sixth of its time on collections. Under numba's lock no thread restores the thresholds of another.
-    """
-    with global_compiler_lock:
-        usual = gc.get_threshold()
-        gc.set_threshold(*_SELDOM)
-        try:
-            yield
-        finally:
-            gc.set_threshold(*usual)
-
-
-def _attribute(module, name):
-    return getattr(import_module(module), name)
 
 
 class _Flags(compiler.Flags):
@@ -272,8 +262,8 @@ def _remove_all_but_the_latest(place: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-class _Locator:
-    """The location of the machine code of one function, with the interface of numba's `_CacheLocator`."""
+class _Locator(_CacheLocator):
+    """The location of the machine code of one function."""
 
     def __init__(self, function, file):
         self._disambiguator = f"{Path(file).stem}-{function.__code__.co_firstlineno}"
@@ -282,9 +272,6 @@ class _Locator:
     @classmethod
     def from_function(cls, function, file):
         return cls(function, file)
-
-    def ensure_cache_path(self):
-        folder().mkdir(parents=True, exist_ok=True)
 
     def get_cache_path(self):
         return str(folder())
