@@ -114,9 +114,7 @@ class Forests:
         """Return the trees of each function, in arrays as wide as its grammar needs."""
         tokens, is_constant = forests.tokens, forests.is_constant
         number = self.form.functions_of(tokens, forests.lengths)
-        of_constant = np.full(forests.constants.shape, -1, dtype=np.int64)
-        rows, places = np.nonzero(is_constant)
-        of_constant[rows, (np.cumsum(is_constant, axis=1) - 1)[rows, places]] = number[rows, places]
+        of_constant, _ = _gathered(number, is_constant, forests.constants.shape[1], -1)
         found = []
         for f, grammar in enumerate(self.grammars):
             own, lengths = _gathered(tokens, number == f, grammar.max_length, 0)
@@ -126,18 +124,13 @@ class Forests:
 
     def joined(self, outside: np.ndarray, trees: list[Population]) -> Population:
         """Return forests of the constants outside of the functions, (n, n_outside), and their trees."""
-        n_outside = outside.shape[1]
-        own = [np.full((len(outside), n_outside), self.form.tokens.constant), *(t.tokens for t in trees)]
-        inside = [np.arange(t.tokens.shape[1]) < t.lengths[:, None] for t in trees]
-        is_used = [np.ones(outside.shape, dtype=bool)]
-        has = [np.arange(t.constants.shape[1]) < t.is_constant.sum(axis=1)[:, None] for t in trees]
-        tokens, lengths = _gathered(np.hstack(own), np.hstack([*is_used, *inside]), self.widths[0], 0)
-        constants, _ = _gathered(
-            np.hstack([outside, *(t.constants for t in trees)]),
-            np.hstack([*is_used, *has]),
-            self.widths[1],
-            1.0,
-        )
+        own = [np.full(outside.shape, self.form.tokens.constant), *(t.tokens for t in trees)]
+        values = [outside, *(t.constants for t in trees)]
+        inside, has = [np.ones(outside.shape, dtype=bool)], [np.ones(outside.shape, dtype=bool)]
+        inside += [np.arange(t.tokens.shape[1]) < t.lengths[:, None] for t in trees]
+        has += [np.arange(t.constants.shape[1]) < t.is_constant.sum(axis=1)[:, None] for t in trees]
+        tokens, lengths = _gathered(np.hstack(own), np.hstack(inside), self.widths[0], 0)
+        constants, _ = _gathered(np.hstack(values), np.hstack(has), self.widths[1], 1.0)
         return Population(self.library, tokens, lengths, constants)
 
 
@@ -175,10 +168,7 @@ class ForestEvolution(CompiledEvolution):
 
 def _gathered(values: np.ndarray, mask: np.ndarray, width: int, fill: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the marked values of every row from its beginning on, and their numbers; the rest is `fill`."""
-    order = np.argsort(~mask, axis=1, kind="stable")[:, :width]
     counts = mask.sum(axis=1)
     found = np.full((len(values), width), fill, dtype=values.dtype)
-    kept = np.take_along_axis(values, order, axis=1)
-    found[:, : kept.shape[1]] = kept
-    found[np.arange(width) >= counts[:, None]] = fill
+    found[np.arange(width) < counts[:, None]] = values[mask]
     return found, counts
