@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import wraps
 from numbers import Real
 from threading import Lock
@@ -83,7 +84,6 @@ class DeapEvolution(Evolution):
 
         toolbox = base.Toolbox()
         pset = trees.pset
-        toolbox.register("clone", trees.clone)
         toolbox.register("select", tools.selTournament, tournsize=self.config.tournament)
         toolbox.register("mate", gp.cxOnePoint)
         toolbox.register("grow", gp.genFull, min_=0, max_=self.config.mutate_max_depth)
@@ -136,12 +136,6 @@ class _Trees:
         self._node: list[Any] = [self.pset.mapping.get(token.name) for token in self._library.tokens]
         self._token = {node.name: i for i, node in enumerate(self._node) if node is not None}
         self._constant_token = self._library.index.get("const", -1)
-
-    def clone(self, individual):
-        copy = self._individual(individual)
-        copy.fitness.wvalues = individual.fitness.wvalues
-        copy.nmse = individual.nmse
-        return copy
 
     def from_population(self, population: Population, nmse: np.ndarray, fitness: np.ndarray) -> list:
         from deap import gp
@@ -197,7 +191,7 @@ class _Trees:
         def attempt(*parents, **keywords):
             children: list[Any] = [None] * len(parents)
             for _ in range(ATTEMPTS):
-                drafts = operator(*(self.clone(parent) for parent in parents), **keywords)
+                drafts = operator(*(deepcopy(parent) for parent in parents), **keywords)
                 for i, draft in enumerate(drafts):
                     if children[i] is None and self._is_valid(draft):
                         children[i] = draft
