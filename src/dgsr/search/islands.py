@@ -301,7 +301,7 @@ class Islands(Search):
                 changed["archive"] = shared
             if len(own.nmse):  # an island that has just restarted gets none
                 migrants = generations[i - 1].best(_N_MIGRANTS)
-                if group is not self._group(i - 1 if i else self.n_islands - 1):
+                if group is not self._group((i - 1) % self.n_islands):
                     migrants = _revalued(migrants, group)
                 changed["generation"] = own.with_migrants(migrants).state_dict()
             found.append(state | changed)
@@ -335,14 +335,6 @@ def _revalued(found: Scored, group: _WeightGroup) -> Scored:
 # which are those of one fit. There are several of a key where islands run in threads of one process.
 _kept: dict[str, list[Search]] = {}
 _lock = threading.Lock()
-
-
-def _keep(key: str, search: Search) -> None:
-    """Put a search into the cache for the next rounds."""
-    with _lock:
-        _kept[key] = [*_kept.pop(key, []), search]
-        for other in [*_kept][:-2]:
-            del _kept[other]
 
 
 def _let_grow() -> None:
@@ -392,5 +384,8 @@ def _advanced(
                 break
             search.advance()
         advanced = search.state_dict()
-    _keep(key, search)
+    with _lock:
+        _kept[key] = [*_kept.pop(key, []), search]
+        for other in [*_kept][:-2]:
+            del _kept[other]
     return advanced
