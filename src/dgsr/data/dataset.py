@@ -23,8 +23,6 @@ ROWS_OF_A_GROUP = 10
 _WEIGHT_OF_ANCHORS = 1e4
 # Smallest weight of a row of ordinary weight, as a share of the median weight.
 _LEAST_WEIGHT = 0.01
-# The groups of rows that belong to none.
-_NO_GROUPS = np.zeros(0, dtype=np.int64)
 
 
 class DataSet(NamedTuple):
@@ -38,7 +36,7 @@ class DataSet(NamedTuple):
     counts: np.ndarray  # (n_samples,) float64, number of equal measurements that are joined in each row
     n_effective: float  # effective number of measurements, by their weights before `with_precision`
     # (n_samples,) int64: numbers of the groups of rows with a scale and an offset of their own; or empty
-    groups: np.ndarray = _NO_GROUPS
+    groups: np.ndarray = np.zeros(0, dtype=np.int64)
 
     @classmethod
     def from_arrays(
@@ -159,7 +157,7 @@ class DataSet(NamedTuple):
     def largest_groups(self, n_groups: int) -> list[DataSet]:
         """Return the groups with the most rows, at most `n_groups`, as tables without groups."""
         each = [self.at(np.flatnonzero(self.groups == label)) for label in self._largest(n_groups)]
-        return [table._replace(groups=_NO_GROUPS) for table in each]
+        return [table._replace(groups=table.groups[:0]) for table in each]
 
     def _largest(self, n_groups: int) -> np.ndarray:
         """Return the numbers of the groups with the most rows, at most `n_groups`."""

@@ -56,7 +56,7 @@ class Prepared(NamedTuple):
         return self._replace(
             data=weighted(self.data),
             fitted=weighted(self.fitted),
-            search=weighted(raw)._replace(columns=self.search.columns),
+            search=self.search.with_precision(precision_of(raw)),
             held_out=None if self.held_out is None else weighted(self.held_out),
         )
 
