@@ -16,7 +16,6 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
-from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints, Grammar
@@ -151,8 +150,7 @@ def _run_sampler(has_constants: bool) -> None:
     encoding = Encoding(torch.zeros(1, 2, generator.config.encoder_width))  # one table, one column
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
-    constants = np.ones((4, constraints.max_constants if has_constants else 0))
-    population = Population(library, samples.tokens, samples.lengths, constants)
+    population = generator.population(samples.tokens, samples.lengths)
     engine = CompiledEvolution(EvolutionConfig(generations=1))
     engine.evolve(population, np.ones(4), lambda them: np.ones(len(them)), grammar, state, lambda: False)
 

@@ -157,15 +157,14 @@ class _Trees:
         return individuals
 
     def to_population(self, individuals: Sequence) -> Population:
-        tokens = np.zeros((len(individuals), self._width), dtype=np.int64)
-        lengths = np.array([len(individual) for individual in individuals], dtype=np.int64)
-        constants = np.full((len(individuals), self._n_constants), NEW_CONSTANT)
+        population = Population.empty(len(individuals), self._library, self._width, self._n_constants)
         for b, individual in enumerate(individuals):
             program, values = self._program(individual)
-            tokens[b, : len(program)] = program
+            population.lengths[b] = len(program)
+            population.tokens[b, : len(program)] = program
             kept = values[: self._n_constants]  # a child that is not yet checked may have too many
-            constants[b, : len(kept)] = kept
-        return Population(self._library, tokens, lengths, constants)
+            population.constants[b, : len(kept)] = kept
+        return population
 
     def constants_of(self, individual) -> list[int]:
         """Return the positions of the constants of a tree."""
