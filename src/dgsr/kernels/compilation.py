@@ -160,6 +160,8 @@ class Kernel(CPUDispatcher):
 allocation_free = compiled(_nrt=False)
 #: The same for small functions of loops that should be vectorised.
 inlined = compiled(_nrt=False, forceinline=True)
+#: The same as the first where a product and a sum may become one instruction with one rounding.
+contracted = compiled(_nrt=False, fastmath={"contract"})
 
 
 class _Flags(compiler.Flags):

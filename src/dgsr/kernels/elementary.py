@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import compiled, contracted
 
 # 1.5 * 2**52. Adding it to a number of moderate size leaves the nearest integer in the low bits.
 _ROUND = 6755399441055744.0
@@ -31,7 +31,6 @@ _HALF_PI_3 = 2.02226624879595063154e-21
 # Largest absolute argument for which the reduction is accurate; for larger ones the C library is called.
 _LARGE_ANGLE = 1e5
 
-_compiled = compiled(fastmath={"contract"}, _nrt=False)
 # A loop over samples is vectorised only if the functions that it calls are inlined.
 _inlined = compiled(fastmath={"contract"}, _nrt=False, forceinline=True)
 
@@ -92,7 +91,7 @@ def _sine(x, quarter_turns):
     return -y if (quadrant & 2) == 2 else y
 
 
-@_compiled
+@contracted
 def fill_sine(x, out, n, quarter_turns):
     """Write ``out[:n] = sin(x[:n] + quarter_turns pi/2)``, the sine for 0 quarter turns, the cosine for 1."""
     n_large = 0

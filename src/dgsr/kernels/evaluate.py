@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import compiled, contracted
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, is_binary
 
 #: Samples that are evaluated together, so few that all rows of the workspace fit into the first-level cache.
 BLOCK = 128
 
 
-@compiled(fastmath={"contract"}, _nrt=False)
+@contracted
 def run_program(tokens, length, constants, opcode, argument, work, n_rows, stack, whole):
     """Run one program on `n_rows` samples; return the row of `work` that holds its values.
 

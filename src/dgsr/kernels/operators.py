@@ -18,14 +18,12 @@ from numba import cfunc, njit, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import compiled, contracted
 from dgsr.kernels.elementary import exp, fill_sine
 
 # The values of `dgsr.expressions.programs.library.Opcode`, as plain integers for compiled code.
 VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)
 SQRT, SQUARE, CUBE, POW, NEG, INV, TANH, ABS, ARCSIN, ARCCOS, USER_UNARY, USER_BINARY = range(10, 22)
-
-_compiled = compiled(fastmath={"contract"}, _nrt=False)
 
 # The `side` with which a compiled loop computes the value and not a derivative.
 _VALUE = -1
@@ -59,7 +57,7 @@ def is_binary(op):
     return op <= DIV or op == POW or op == USER_BINARY
 
 
-@_compiled
+@contracted
 def apply(op, address, left, right, out, n):
     """Write ``out[:n] = op(left[:n], right[:n])``, into another array than an operand.
 
@@ -95,7 +93,7 @@ def apply(op, address, left, right, out, n):
         _apply_more(op, address, left, right, out, n)
 
 
-@_compiled
+@contracted
 def _apply_more(op, address, left, right, out, n):
     if op == SQRT:
         for j in range(n):
@@ -131,7 +129,7 @@ def _apply_more(op, address, left, right, out, n):
         _call_loop(address, _VALUE, left, right, left, out, n)
 
 
-@_compiled
+@contracted
 def differentiate(op, address, side, left, right, out, adjoint, result, n):
     """Write ``result[:n] = adjoint[:n] * d op(left, right) / d operand``, into another array than the others.
 
@@ -200,7 +198,7 @@ def differentiate(op, address, side, left, right, out, adjoint, result, n):
         _call_loop(address, side, left, right, adjoint, result, n)
 
 
-@_compiled
+@contracted
 def _differentiate_power(side, left, right, out, adjoint, result, n):
     for j in range(n):
         if side == 0:
