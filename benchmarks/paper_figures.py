@@ -169,9 +169,9 @@ def properties_of(problem_name: str, method: str, seed: int, budget: int, forms:
     while search.stop_reason() is None:
         sampled = search.ask()
         entry = {"evaluations": search.n_evaluations, "distinct": len(found)}
-        if search.generator is not None:
+        if search.conditioned is not None:
             with torch.no_grad():
-                scored = search.generator.log_probs(
+                scored = search.conditioned.generator.log_probs(
                     search.conditioned.encoding, tokens, lengths, search.grammar
                 )
             entry["log_likelihood"] = float(scored.programs[0].logsumexp(0))

@@ -309,7 +309,7 @@ def test_a_guided_decoder_stays_near_the_pre_trained_one_over_restarts(monkeypat
     programs = samples.tokens, samples.lengths
     before, after = (
         network.log_probs(search.conditioned.encoding, *programs, search.grammar).programs.detach()[0]
-        for network in (made, search.generator)
+        for network in (made, search.conditioned.generator)
     )
     # The mean over samples of log p - log q is the divergence of the refined q from the pre-trained p.
     assert 0.1 < float((before - after).mean()) < 0.4

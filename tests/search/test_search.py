@@ -427,7 +427,7 @@ def test_the_decoder_is_refined_and_the_encoder_is_not():
     generator = tiny_generator()
     given = {name: tensor.clone() for name, tensor in generator.state_dict().items()}
     search = rounds(small(generator), 3)
-    refined = search.generator.state_dict()
+    refined = search.conditioned.generator.state_dict()
     assert all(torch.equal(refined[name], given[name]) for name in given if name.startswith("encoder."))
     assert any(not torch.equal(refined[name], given[name]) for name in given if name.startswith("decoder."))
     assert all(torch.equal(tensor, given[name]) for name, tensor in generator.state_dict().items())
@@ -438,7 +438,7 @@ def test_the_gradient_of_parts_is_that_of_the_whole(objective, monkeypatch):
     def gradients(at_once):
         monkeypatch.setattr("dgsr.search.conditioned._REFINED_AT_ONCE", at_once)
         search = rounds(small(objective=objective, epsilon=0.5), 1)
-        return [parameter.grad for parameter in search.generator.decoder.parameters()]
+        return [parameter.grad for parameter in search.conditioned.generator.decoder.parameters()]
 
     for of_parts, of_whole in zip(gradients(7), gradients(10**6), strict=True):
         torch.testing.assert_close(of_parts, of_whole, rtol=1e-3, atol=1e-6)
@@ -447,29 +447,31 @@ def test_the_gradient_of_parts_is_that_of_the_whole(objective, monkeypatch):
 def test_a_step_that_is_out_of_time_is_not_taken(monkeypatch):
     search = small(objective="vpg")
     sampled = search.ask()
-    given = [parameter.clone() for parameter in search.generator.decoder.parameters()]
+    given = [parameter.clone() for parameter in search.conditioned.generator.decoder.parameters()]
     monkeypatch.setattr("dgsr.search.conditioned._REFINED_AT_ONCE", 7)
     search.conditioned.refine(search.queue.programs, sampled, np.ones(len(sampled)), 0, lambda: True)
-    assert all(map(torch.equal, search.generator.decoder.parameters(), given))
+    assert all(map(torch.equal, search.conditioned.generator.decoder.parameters(), given))
 
 
 def test_nothing_is_refined_when_not_asked():
     search = rounds(small(refine=False), 2)
     given = tiny_generator().state_dict()
-    assert all(torch.equal(tensor, given[name]) for name, tensor in search.generator.state_dict().items())
+    assert all(
+        torch.equal(tensor, given[name]) for name, tensor in search.conditioned.generator.state_dict().items()
+    )
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_refining_makes_good_programs_likelier(objective):
     settings = {"generations": 0, "patience": 0, "epsilon": 0.1, "learning_rate": 0.01, "seed": 1}
     search = small(objective=objective, **settings)
-    population = search.generator.population(*_tokens(search.ask()))
+    population = search.conditioned.generator.population(*_tokens(search.ask()))
     nmse = population.nmse(X, Y)
     order = np.argsort(nmse)
     good, bad = population[order[:5]], population[order[-20:]]
 
     def gap():
-        nats = [log_prob(search.generator, programs, X, Y).mean() for programs in (good, bad)]
+        nats = [log_prob(search.conditioned.generator, programs, X, Y).mean() for programs in (good, bad)]
         return nats[0] - nats[1]
 
     before = gap()
@@ -590,7 +592,9 @@ def test_without_survivors_every_round_is_sampled_anew():
     rounds(search, 1)
     state = search.state.copy()
     asked = search.ask()
-    samples = search.generator.sample_encoded(search.conditioned.encoding, 6, search.grammar, state)
+    samples = search.conditioned.generator.sample_encoded(
+        search.conditioned.encoding, 6, search.grammar, state
+    )
     np.testing.assert_array_equal(asked.tokens[:6], samples.tokens)
     assert len(asked) == 60  # the others are random
 

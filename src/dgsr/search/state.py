@@ -86,11 +86,6 @@ class SearchState(ABC):
         """Return the front of a search in another table, which spends the budget of this one."""
 
     @property
-    def generator(self) -> Generator | None:
-        """The generator, whose decoder may be refined."""
-        return None if self.conditioned is None else self.conditioned.generator
-
-    @property
     def best_nmse(self) -> float:
         """The lowest NMSE of the archive and of the formulas that are too long for it."""
         return min(self.archive.best_nmse(), self.long.lowest)
