@@ -65,22 +65,16 @@ class Population:
         widths = [(p.tokens.shape[1], p.constants.shape[1]) for p in populations]
         widest = max(w for w, _ in widths), max(n for _, n in widths)
         parts = [p if own == widest else p.of_width(*widest) for p, own in zip(populations, widths)]
-        return cls(
-            populations[0].library,
-            np.concatenate([p.tokens for p in parts]),
-            np.concatenate([p.lengths for p in parts]),
-            np.concatenate([p.constants for p in parts]),
-        )
+        arrays = [np.concatenate(own) for own in zip(*(p.arrays for p in parts))]
+        return cls(populations[0].library, *arrays)
 
     def of_width(self, width: int, n_constants: int) -> Population:
         """Return the programs that fit into arrays of these widths, in such arrays."""
         kept = self[(self.lengths <= width) & (self.is_constant.sum(axis=1) <= n_constants)]
         found = Population.empty(len(kept), kept.library, width, n_constants)
         found.lengths[:] = kept.lengths
-        common = min(width, kept.tokens.shape[1])
-        found.tokens[:, :common] = kept.tokens[:, :common]
-        common = min(n_constants, kept.constants.shape[1])
-        found.constants[:, :common] = kept.constants[:, :common]
+        found.tokens[:, : kept.tokens.shape[1]] = kept.tokens[:, :width]
+        found.constants[:, : kept.constants.shape[1]] = kept.constants[:, :n_constants]
         return found
 
     @property

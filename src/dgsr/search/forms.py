@@ -103,11 +103,8 @@ class InForm(Fitted):
         return ties
 
     def _filled(self, population: Population, around: bool | np.ndarray) -> Filled:
-        n = len(population)
-        shape = n, len(self.form.functions), 2
-        return self.form.filled(
-            population.arrays, *self.whole_widths, np.ascontiguousarray(np.broadcast_to(around, shape))
-        )
+        around = np.broadcast_to(around, (len(population), len(self.form.functions), 2)).copy()
+        return self.form.filled(population.arrays, *self.whole_widths, around)
 
     def _population(self, filled: Filled) -> Population:
         return Population(self.library, *filled.programs)
