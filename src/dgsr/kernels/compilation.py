@@ -17,7 +17,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar
@@ -172,21 +172,16 @@ class _Flags(compiler.Flags):
     take a tenth of the time of compilation.
     """
 
-    __slots__ = ("_handed_down",)
-
     def __hash__(self):
-        return hash(self._key())
+        return hash(self._handed_down)
 
     def __eq__(self, other):
-        return type(other) is _Flags and self._key() == other._key()
+        return type(other) is _Flags and self._handed_down == other._handed_down
 
-    def _key(self):
-        try:
-            return self._handed_down
-        except AttributeError:
-            names = ("error_model", "fastmath", "forceinline", "nrt")
-            self._handed_down = tuple(str(getattr(self, name)) for name in names)
-            return self._handed_down
+    @cached_property
+    def _handed_down(self):
+        names = ("error_model", "fastmath", "forceinline", "nrt")
+        return tuple(str(getattr(self, name)) for name in names)
 
 
 class _Part(JITCodeLibrary):
