@@ -257,7 +257,6 @@ def _random_operator_position(tokens, length, arity, state):
 
 @allocation_free
 def _n_constants(programs, b, grammar):
-    """Return the number of constants in program `b`."""
     tokens, n_constants = programs.tokens[b], 0
     for i in range(programs.lengths[b]):
         n_constants += grammar.is_constant[tokens[i]]
@@ -266,7 +265,6 @@ def _n_constants(programs, b, grammar):
 
 @allocation_free
 def _differs(programs, b, others, other, is_constant):
-    """Return whether program `b` differs from program `other` of `others`."""
     if programs.lengths[b] != others.lengths[other]:
         return True
     k = 0

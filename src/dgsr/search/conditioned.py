@@ -241,7 +241,6 @@ class ConditionedGenerator:
 
 
 def _arrays(tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    """Return copies of tensors as arrays."""
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in tensors.items()}
 
 

@@ -161,7 +161,6 @@ class Islands(Search):
         return Islands(n_islands=self.n_islands, precision_of=own, n_alone=_N_ALONE, **arguments)
 
     def _group_of(self, data: DataSet, arguments: dict[str, Any]) -> _WeightGroup:
-        """Return what islands with the weights of `data` share."""
         unlimited = Budget(np.iinfo(np.int64).max, None)
         settings = arguments["library"], arguments["constraints"], self.config
         own = {name: value for name, value in arguments.items() if name != "budget"} | {"data": data}

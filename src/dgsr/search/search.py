@@ -194,7 +194,6 @@ class Search(SearchState):
         yield from self.scheduler.at_the_end(problem, longer, is_exact, deadline)
 
     def _search_in_table(self, data: DataSet, symmetries: bool) -> Population:
-        """Return the front of a search in another table, which spends the budget of this one."""
         constraints, generator, engine, seed = self.arguments
         free = replace(constraints, forbidden_columns=(), required=(), units=None, shape=None, min_length=1)
         library = self.library.with_variables(len(data.columns))

@@ -254,7 +254,6 @@ def _array_function(name: str, library: Library) -> Callable[..., Any]:
 
 
 def _differ(population: Population, other: Population) -> np.ndarray:
-    """Return which programs differ, shape (n_programs,), bool."""
     return (
         (population.lengths != other.lengths)
         | (population.tokens != other.tokens).any(axis=1)
