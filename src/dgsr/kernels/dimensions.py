@@ -95,8 +95,7 @@ def count_violations(
             number[top] = -1
             if op == operators.ADD or op == operators.SUB:
                 is_open[top] = first_is_open and second_is_open
-                if not (first_is_open or second_is_open):
-                    count += not _are_alike(first, second)
+                count += not (first_is_open or second_is_open or _are_alike(first, second))
                 if second_is_open:
                     _add(second, first, 0.0, 1.0)
             elif op == operators.MUL or op == operators.DIV:
@@ -107,8 +106,7 @@ def count_violations(
                     _add(second, first, 0.0, constants[b, exponent])
                     is_open[top] = first_is_open
                 else:
-                    if not (first_is_open or first_has_none or carry_units):
-                        count += 1
+                    count += not (first_is_open or first_has_none or carry_units)
                     _multiply(second, 0.0)
                     is_open[top] = first_is_open or (carry_units and not first_has_none)
             else:

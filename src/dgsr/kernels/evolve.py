@@ -196,10 +196,7 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
     if not append_slice(programs, b, 0, start, draft, grammar):
         return False
     parent = parent_of_next(draft.counters, draft.stack, len(arity))
-    end = start + 1
-    if kind != REPLACEMENT:
-        end = subtree_end(tokens, start, arity)
-
+    end = start + 1 if kind == REPLACEMENT else subtree_end(tokens, start, arity)
     if kind == UNIFORM:
         if not grow(integer(state, max_depth + 1), True, draft, grammar, choices, state):
             return False
@@ -210,9 +207,7 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
         new = random_token(
             (arity[old], arity[old]), old, (parent, left, right), choices, grammar.weight, state
         )
-        if new < 0:
-            return False
-        if not append(new, NEW_CONSTANT, draft, grammar):
+        if new < 0 or not append(new, NEW_CONSTANT, draft, grammar):
             return False
     elif kind == INSERTION:
         if choices.counts[1] + choices.counts[2] == 0:
