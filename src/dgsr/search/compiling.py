@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,16 +31,13 @@ from dgsr.search.evolution import CompiledEvolution, EvolutionConfig, random_pop
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
-# Kinds of fits whose kernels this process has loaded: True with constants, False without.
-_loaded: set[bool] = set()
 # Seconds that the first process, after its half, waits for the second one, before it compiles the rest.
 _PATIENCE = 60.0
 
 
+@cache
 def compile_kernels(has_constants: bool) -> None:
-    """Compile all kernels of a fit with or without constants, or load their machine code from the cache."""
-    if has_constants in _loaded:
-        return
+    """Compile all kernels of a fit with or without constants once, or load their kept machine code."""
     place, kind = folder(), "constants" if has_constants else "exact"
     # The file with the names of a fit's kernels, written when all are compiled.
     names = None if place is None else place / f"{kind}-{name_of_processor()}.json"
@@ -51,7 +49,6 @@ def compile_kernels(has_constants: bool) -> None:
         _run_search(has_constants)
         if names is not None:
             _keep_names(names)
-    _loaded.add(has_constants)
 
 
 def _keep_names(path: Path) -> None:
