@@ -102,6 +102,14 @@ def test_a_program_without_room_is_marked():
         assert not form.filled(forest, width, n_constants, around).has_room[0]
 
 
+def test_a_constant_that_the_formula_lacks_is_shown_by_its_name():
+    form = Form("x3*f(x1/(x2 + k)) + c", LIBRARY)
+    assert parts_of(Expression.from_text("x3*1.5 + 2.0", LIBRARY), form) == {
+        "f(x1/(x2 + k))": "1.5",
+        "c": "2",
+    }
+
+
 def test_parts_are_texts_in_the_names_of_the_columns():
     names = ["T", "p", "m/s"]
     form = Form("f(T, `m/s`/p)*k", LIBRARY, names)

@@ -10,7 +10,8 @@ from dgsr.kernels.forms import NAMED, TOKEN
 def parts_of(expression: Expression, form: Form) -> dict[str, str]:
     """Return the texts of the functions, each with the arguments of its first use, and of the constants.
 
-    It is empty for a formula of another form.
+    A constant that the formula lacks, in an argument that its function does not use, is shown by its name and
+    has no text. The result is empty for a formula of another form.
 
     Examples
     --------
@@ -24,7 +25,8 @@ def parts_of(expression: Expression, form: Form) -> dict[str, str]:
     if parts is None:
         return {}
     values = dict(zip(parts.origins.tolist(), expression.constants.tolist()))
-    library, names = form.library, expression.feature_names
+    names = [*expression.feature_names, *form.constants]
+    library = form.library.with_variables(len(names))
     found, at = {}, form.n_outside
     for f, (name, tree) in enumerate(zip(form.functions, parts.functions)):
         call = form.code.functions.tolist().index(f)
@@ -43,7 +45,9 @@ def parts_of(expression: Expression, form: Form) -> dict[str, str]:
         found[f"{name}({shown})"] = str(Expression(library, tokens, constants, names))
     constant = [form.tokens.constant]
     return found | {
-        name: str(Expression(library, constant, [values[i]])) for i, name in enumerate(form.constants)
+        name: str(Expression(library, constant, [values[i]]))
+        for i, name in enumerate(form.constants)
+        if i in values
     }
 
 
@@ -52,7 +56,11 @@ def _argument(
 ) -> tuple[list[int], list[float]]:
     """Return the tokens and the constants of an argument of an application."""
     begin, end = form.code.arguments[call, argument : argument + 2].tolist()
-    code = zip(form.code.kinds[begin:end].tolist(), form.code.values[begin:end].tolist())
-    numbers = form.code.numbers.tolist()
-    constants = [values[n] if kind == NAMED else numbers[n] for kind, n in code if kind != TOKEN]
-    return form.arguments[call][argument], constants
+    tokens, constants = list[int](), list[float]()
+    for kind, n in zip(form.code.kinds[begin:end].tolist(), form.code.values[begin:end].tolist()):
+        if kind == TOKEN or (kind == NAMED and n not in values):
+            tokens.append(n if kind == TOKEN else len(form.library) + n)  # constants follow the columns
+            continue
+        tokens.append(form.tokens.constant)
+        constants.append(values[n] if kind == NAMED else form.code.numbers.tolist()[n])
+    return tokens, constants
