@@ -104,20 +104,20 @@ def way() -> str:
 def front() -> str:
     """The front of a real fit."""
     found = json.loads(FRONT.read_text(encoding="utf-8"))
-    # Formulas worse than the mean of the target, which has a loss of 1, are above the picture.
+    # Formulas worse than the mean of the target, which has a loss of 1, are left out.
     chosen = found["front"][found["chosen"]]
-    candidates = [candidate for candidate in found["front"] if candidate["loss"] <= 1.0]
+    candidates = [candidate for candidate in found["front"] if candidate["error"] <= 1.0]
     left, top, width, height = 60, 46, 300, 190
     most = max(c["bits"] for c in candidates)
-    low = math.floor(min(math.log10(c["loss"]) for c in candidates))
+    low = math.floor(min(math.log10(c["error"]) for c in candidates))
 
-    def at(bits: float, loss: float) -> tuple[float, float]:
-        return left + width * bits / most, top + height * math.log10(loss) / low
+    def at(bits: float, error: float) -> tuple[float, float]:
+        return left + width * bits / most, top + height * math.log10(error) / low
 
     parts = [
         text(left - 40, 24, "The front: error against length", "bold"),
         text(left + width, top + height + 34, "bits", "small faint", "end"),
-        text(left - 52, top - 8, "loss", "small faint"),
+        text(left - 52, top - 8, "error on rows left out", "small faint"),
     ]
     for power in range(0, low - 1, -1):
         _, y = at(0, 10.0**power)
@@ -126,7 +126,7 @@ def front() -> str:
     for bits in range(0, int(most) + 1, 20):
         x, _ = at(bits, 1.0)
         parts.append(text(x, top + height + 18, str(bits), "small faint", "middle"))
-    points = [at(c["bits"], c["loss"]) for c in candidates]
+    points = [at(c["bits"], c["error"]) for c in candidates]
     steps = f"M{points[0][0]:.1f},{points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
     parts.append(f'<path class="curve" d="{steps}"/>')
     for i, (x, y) in enumerate(points):
@@ -274,7 +274,7 @@ def fit() -> None:
     front = [
         {
             "bits": round(c.description_length, 1),
-            "loss": float(f"{c.loss:.4g}"),
+            "error": float(f"{c.error:.4g}"),
             "formula": str(c.expression.with_feature_names(table.feature_names)),
         }
         for c in regressor.pareto_front_
