@@ -88,24 +88,14 @@ class FitDriver:
             steps = self._passes_planned()
             while (number := len(self._ended)) < len(steps):
                 steps, goes_on_with = self._next(steps, number)
-                step, rows, self.stop_reason = steps[number], self.prepared, "error"
+                step, self.stop_reason = steps[number], "error"
                 self._is_last = number + 1 == len(steps)
-                if step.by_group:
-                    rows = rows.by_group()
-                if step.loss != "squared":
-                    rows = rows.with_precision(partial(self._precisions, step.loss))
-                self._shown = Shown(rows)  # of one pass only, since it has a copy of the table
-                if goes_on_with is not None:
-                    self._begun = self._passes[goes_on_with]
-                else:
-                    self._begin(step, rows)
-                    if number >= len(saved):
-                        goes_on_from = state if step.goes_on or number == 0 else None
-                        self._seed_search(earlier if step.by_group else goes_on_from, not step.goes_on)
-                self._passes.append(self._begun)
+                rows = self._begin(step, goes_on_with)
                 if number < len(saved):
                     self._load(saved[number])
-                self.budget.end_at(step.until)
+                elif goes_on_with is None:
+                    goes_on_from = state if step.goes_on or number == 0 else None
+                    self._seed_search(earlier if step.by_group else goes_on_from, not step.goes_on)
                 is_last_by_squares = step.loss == "squared" and self._is_last and not step.by_group
                 self._watch.begin(self.search, self._loss == "auto" and is_last_by_squares)
                 if number + 1 < len(saved):  # the pass was over when the file was written
@@ -218,13 +208,22 @@ class FitDriver:
         entries = (entry for search in searches for entry in search.history)
         return sorted(entries, key=operator.itemgetter("evaluations"))
 
-    def _begin(self, step: Pass, rows: Prepared) -> None:
-        """Make the search of a pass."""
-        search = self._make_search(data=rows.search, budget=self.budget)
-        self._begun = BegunSearch(search, {} if self._checkpoint is None else search.state_dict(), {}, [])
-        if not step.by_group:
-            search.nmse_shown = lambda archive: self._shown.best(archive)[1]  # changes with the pass
+    def _begin(self, step: Pass, goes_on_with: int | None) -> Prepared:
+        """Make the search of a pass, or go on with that of an earlier one; return the rows by its loss."""
+        rows = self.prepared.by_group() if step.by_group else self.prepared
+        if step.loss != "squared":
+            rows = rows.with_precision(partial(self._precisions, step.loss))
+        self._shown = Shown(rows)  # of one pass only, since it has a copy of the table
+        if goes_on_with is not None:
+            self._begun = self._passes[goes_on_with]
+        else:
+            search = self._make_search(data=rows.search, budget=self.budget)
+            self._begun = BegunSearch(search, {} if self._checkpoint is None else search.state_dict(), {}, [])
+            if not step.by_group:
+                search.nmse_shown = lambda archive: self._shown.best(archive)[1]  # changes with the pass
+        self._passes.append(self._begun)
         self.budget.end_at(step.until)  # before its first programs are evaluated
+        return rows
 
     def _seed_search(self, state: dict[str, Any] | None, with_initial: bool) -> None:
         """Let a search begin with a state, with initial formulas, and with one that showed outliers."""
