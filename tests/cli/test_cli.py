@@ -580,6 +580,13 @@ def test_every_row_has_a_value_and_rows_of_empty_cells_have_nan(write):
     assert len(predicted.stdout.split()) == 4
 
 
+def test_a_row_without_a_value_has_an_empty_cell_between_spaces_too(write, tmp_path):
+    saved = str(Path(__file__).parents[1] / "data" / "fit_format_1.dgsr")
+    out = str(tmp_path / "out.csv")
+    assert run("predict", saved, write('"a mass" time\n1.5 0.92\nNA 1\n'), "--out", out).exit_code == 0
+    assert run("predict", saved, out).stdout.split()[1:] == ["nan"]
+
+
 def test_a_file_that_cannot_hold_the_fit_keeps_no_report_from_being_written(areas, tmp_path, monkeypatch):
     monkeypatch.setattr(saving, "_MAX_HEADER", 10)
     report = tmp_path / "fit.html"

@@ -59,6 +59,8 @@ class Sheet(NamedTuple):
         for line, cell in {self.names_end: name, **dict.fromkeys(self.text.index, ""), **cells}.items():
             end = io.StringIO()
             csv.writer(end, delimiter=self.separator, lineterminator="").writerow(["", cell])
+            if not cell and self.separator == " ":  # an empty cell between spaces is none without quotes
+                end.write('""')
             lines[line - 1] = lines[line - 1].rstrip(" ") + end.getvalue()
         return "\n".join(lines)
 
