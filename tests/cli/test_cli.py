@@ -631,6 +631,19 @@ def test_labels_that_are_numbers_in_python_are_those_of_a_table(write, tmp_path,
     assert [*map(float, predicted.stdout.split())] == pytest.approx([10.0, 2.0, 1.0])
 
 
+@pytest.mark.search
+def test_a_row_without_a_group_has_no_value_and_one_of_a_new_group_a_note(write, tmp_path):
+    X = pd.DataFrame({"x": np.tile(np.linspace(0.0, 2.0, 8), 2), "group": np.repeat(["a", "b"], 8)})
+    model = dgsr.DGSRRegressor("auto", None, form="k*exp(-r*x)", random_state=0, groups="group")
+    model.fit(X, np.repeat([1.0, 3.0], 8) * np.exp(-X["x"])).save(tmp_path / "fit.dgsr")
+    predicted = run("predict", str(tmp_path / "fit.dgsr"), write("group,x\na,0\n,0\nNA,0\nc,0\n"))
+    values = [1.0, np.nan, np.nan, 2.0]
+    np.testing.assert_allclose([*map(float, predicted.stdout.split())], values)
+    notes = predicted.stderr.splitlines()
+    assert notes[0].startswith("note: 1 rows are of groups that were not in the fit, 'c': they are predicted")
+    assert notes[1:] == ["note: 2 of 4 rows have a missing cell and no value."]
+
+
 @pytest.fixture(scope="module")
 def saved_areas(tmp_path_factory):
     """A file of a fit of the table of `areas`."""

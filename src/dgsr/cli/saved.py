@@ -14,7 +14,7 @@ import dgsr
 from dgsr.cli.errors import input_errors
 from dgsr.cli.fit import check_files
 from dgsr.cli.options import OUTPUT, AllOption, DecimalMark, JsonOption, ThousandsMark
-from dgsr.cli.output import print_json, print_line, print_note
+from dgsr.cli.output import print_json, print_line, print_note, warnings_as_notes
 from dgsr.cli.results import print_result, result_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def predict(
     from dgsr.cli.tabular import read_columns, with_groups
     from dgsr.files.writing import write_atomically
 
-    with input_errors():
+    with input_errors(), warnings_as_notes():
         check_files({"the table": data, "the fit": fit}, {"--out": out})
         regressor = _loaded(fit)
         chosen = None if index is None else _candidate(index, regressor.pareto_front_)
@@ -71,6 +71,8 @@ def predict(
         for note in notes:
             print_note(note)
         is_whole = np.isfinite(X).all(axis=1)
+        if labels is not None:
+            is_whole &= labels.notna().to_numpy()
         values = np.full(len(X), np.nan)
         if is_whole.any():
             if labels is not None:  # a fit in Python may have had labels that are numbers

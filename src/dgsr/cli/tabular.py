@@ -147,9 +147,10 @@ def read_columns(
 ) -> tuple[np.ndarray, pandas.Series | None, list[str], Callable[[str, np.ndarray], str]]:
     """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing, and the notes.
 
-    The labels of the column of groups are returned, too, None without one. Rows without any value are rows,
-    too. The function that is returned as well takes the name and the values of a further column, and returns
-    the text of the file with this column; values that are NaN are empty cells.
+    The labels of the column of groups are returned, too, NaN where a cell is missing, None without such a
+    column. Rows without any value are rows, too. The function that is returned as well takes the name and the
+    values of a further column, and returns the text of the file with this column; values that are NaN are
+    empty cells.
     """
     columns = [*map(one_line, columns)]
     sheet = read_sheet(path, [*columns, *([] if groups is None else [groups])], keeps_empty=True)
@@ -161,7 +162,7 @@ def read_columns(
         known = {line: text for line, text in texts.items() if text != "nan"}
         return sheet.with_column(fresh(name, sheet.text.columns), known)
 
-    labels = None if groups is None else cells.text[groups].str.strip()
+    labels = None if groups is None else cells.text[groups].str.strip().mask(cells.is_missing[groups])
     return numbers.to_numpy(), labels, cells.notes, with_column
 
 
