@@ -94,7 +94,7 @@ def test_the_column_may_be_a_number_of_an_array(data, labels):
         subjects = np.array([10.0 * list(SCALES).index(one) for one in subjects])
     array = np.column_stack([subjects, X["x"].to_numpy(object if labels == "text" else float)])
     found = DGSRRegressor(groups=0, form="k*exp(-r*x2)", **QUICK).fit(array, y)
-    assert found.expression_.text == "a*exp(-0.7*x2)"
+    assert found.expression_.text == "k*exp(-0.7*x2)"
     assert found.predict(array).shape == y.shape
 
 
@@ -131,7 +131,7 @@ def test_groups_apart_from_X_have_a_name_that_no_column_has(data, tmp_path):
     found.report(tmp_path / "own.html")
     found.report(tmp_path / "given.html", X, y, groups=labels)
     for name in ("own.html", "given.html"):
-        assert "Constants by group_2: A: a = " in (tmp_path / name).read_text(encoding="utf-8")
+        assert "Constants by group_2: A: k = " in (tmp_path / name).read_text(encoding="utf-8")
     renamed = found.with_feature_names(["t"])
     np.testing.assert_array_equal(
         renamed.predict(X.set_axis(["t"], axis=1), groups=labels), found.predict(X, groups=labels)
@@ -252,7 +252,7 @@ def test_units_weights_and_relative_errors_work_with_groups(data):
     found = DGSRRegressor(groups="Subject", loss="relative", **form, **QUICK)
     found.fit(X, y, sample_weight=np.ones(len(y)))
     assert found.loss_ == "relative"
-    assert found.expression_.text in ("a*exp(-0.7*x)", "a*exp(-0.699*x)")
+    assert found.expression_.text in ("k*exp(-0.7*x)", "k*exp(-0.699*x)")
     assert found.pareto_front_[found.pareto_front_.chosen].units[-1] == "1/s"
 
 
@@ -305,8 +305,19 @@ def test_groups_are_given_once(data):
 def test_the_constants_of_a_form_are_shared_or_by_group_and_the_form_stays(data):
     X, y = data
     found = DGSRRegressor(groups="Subject", form="k*exp(-r*x)", **QUICK).fit(X, y)
-    assert found.expression_.text == "a*exp(-0.7*x)"
+    assert found.expression_.text == "k*exp(-0.7*x)"
     with_function = DGSRRegressor(groups="Subject", form="k*f(x)", **QUICK).fit(X, y)
-    assert with_function.expression_.text == "a*exp(-0.7*x)"
+    assert with_function.expression_.text == "k*exp(-0.7*x)"
     chosen = with_function.pareto_front_[with_function.pareto_front_.chosen]
     assert chosen.parts["f(x)"] == "exp(-0.7*x)"
+
+
+def test_a_constant_by_group_has_the_name_that_the_form_gives_it(data, tmp_path):
+    X, _ = data
+    found = DGSRRegressor(**QUICK, form="a*exp(-k*x) + b", groups="Subject")
+    found.fit(X, 2.0 + 3.0 * np.exp(-0.2 * X["Subject"].map(SCALES) * X["x"]))
+    found.save(tmp_path / "fit.dgsr")
+    for one in (found, dgsr.load(tmp_path / "fit.dgsr")):
+        assert one.expression_.text == "3*exp(-k*x) + 2"
+        assert [*one.constants_by_group_] == ["k", "k_error"]
+        assert one.pareto_front_.candidate_of(one.expression_).parts == {"a": "3", "b": "2"}

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgsr.expressions import Constraints, Expression, get_library
-from dgsr.expressions.formulas.parts import parts_of
+from dgsr.expressions.formulas.grouped import ByGroup, GroupedExpression
+from dgsr.expressions.formulas.parts import parts_of, with_names_in
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees.syntax import parse, parse_form
@@ -108,6 +109,16 @@ def test_a_constant_that_the_formula_lacks_is_shown_by_its_name():
         "f(x1/(x2 + k))": "1.5",
         "c": "2",
     }
+
+
+def test_parts_have_the_names_of_constants_by_group():
+    form = Form("a*f(x1/(x2 + k))", LIBRARY)
+    plain = Expression.from_text("3.5*exp(1.5*(x1/(x2 + 0.5)))", LIBRARY)
+    values = np.array([[1.0, 2.0], [0.25, 0.75]])
+    by_group = ByGroup.of_values(2, ("A", "B"), np.array([-1, 0, 1]), values)
+    formula = with_names_in(form, GroupedExpression(LIBRARY, plain.tokens, plain.constants, by_group))
+    assert formula.by_group.names == ("b", "k")
+    assert parts_of(formula, form) == {"f(x1/(x2 + k))": "exp(b*x1/(x2 + k))", "a": "3.5"}
 
 
 def test_parts_are_texts_in_the_names_of_the_columns():

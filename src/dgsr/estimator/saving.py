@@ -19,6 +19,7 @@ from dgsr.constants.uncertainty import Uncertainty
 from dgsr.estimator.parameters import flat, grouped
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import ByGroup, GroupedExpression
+from dgsr.expressions.formulas.parts import with_names_in
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
@@ -301,6 +302,7 @@ def _candidates(
         if regressor.groups_ is not None:
             groups = regressor.groups_, regressor.group_column_
             expression = _with_groups(expression, arrays, len(candidates), *groups)
+            expression = expression if form is None else with_names_in(form, expression)
             if isinstance(expression, GroupedExpression) and uncertainty is not None:
                 uncertainty = UncertaintyByGroup(*uncertainty)
         texts = tuple(_names(texts, len(own))) if texts else ()

@@ -169,7 +169,7 @@ class ParetoFront(Sequence[Candidate]):
             lines.append(f"{mark}{i:>3}  {c.complexity:>10}  {numbers}  {formula}")
         by_group = [c.expression for c in self if isinstance(c.expression, GroupedExpression)]
         if by_group:
-            names = max((expression.by_group.names for expression in by_group), key=len)
+            names = dict.fromkeys(name for expression in by_group for name in expression.by_group.names)
             column = by_group[0].feature_names[by_group[0].by_group.column]
             verb = "has a value" if len(names) == 1 else "have values"
             lines.append(f"{', '.join(names)} {verb} for each {column}.")

@@ -12,6 +12,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.formulas.grouped import GroupedExpression
+from dgsr.expressions.formulas.parts import with_names_in
 from dgsr.expressions.formulas.units_of_constants import units_of_constants
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.shape import ShapeConstraints
@@ -69,6 +70,7 @@ def candidates_of(
     @cache
     def assessed(i: int) -> Candidate:
         named = expressions[i].with_feature_names(feature_names)
+        named = named if form is None else with_names_in(form, named)
         own_loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
         plain = named.typical if isinstance(named, GroupedExpression) else named
         texts = () if units is None else units_of_constants(plain, units)

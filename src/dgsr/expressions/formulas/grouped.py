@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -91,9 +92,16 @@ class GroupedExpression(Expression):
         constants = np.array(constants, dtype=np.float64)
         constants[own] = by_group.typical[by_group.part_of[own]]
         super().__init__(library, tokens, constants, feature_names)
-        taken = {*self.feature_names, *library.functions}
-        free = [name for name in (*_NAMES, *(f"c{i}" for i in range(100))) if name not in taken]
-        self.by_group = by_group._replace(names=tuple(free[: len(by_group.values)]))
+        names = by_group.names
+        if len(names) != len(by_group.values) or not {*names}.isdisjoint(self.feature_names):
+            names = self.free_names(len(by_group.values))
+        self.by_group = by_group._replace(names=names)
+
+    def free_names(self, n: int, others: Collection[str] = ()) -> tuple[str, ...]:
+        """Return `n` names of constants that are neither columns nor operators nor among `others`."""
+        taken = {*self.feature_names, *self.library.functions, *others}
+        free = (name for name in chain(_NAMES, (f"c{i}" for i in count())) if name not in taken)
+        return tuple(islice(free, n))
 
     @property
     def typical(self) -> Expression:
