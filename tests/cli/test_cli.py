@@ -1228,6 +1228,13 @@ def test_bench_names_an_unknown_set_problem_or_method(arguments):
     assert "\n" not in result.stderr.strip()
 
 
+def test_bench_without_any_time_is_refused_before_a_run_fails(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    result = run("bench", "nguyen", "--method", "gp", "--max-time", "0", "--out", str(out))
+    assert (result.exit_code, result.stdout, out.exists()) == (2, "", False)
+    assert result.stderr.startswith("error: --max-time 0 leaves no run any time")
+
+
 def test_pretrain_passes_on_what_was_given_and_nothing_else(monkeypatch, tmp_path):
     given = {}
 

@@ -111,6 +111,8 @@ def bench(
         from dgsr.benchmarking.drawn import PREFIX, draw_problems
         from dgsr.benchmarking.runner import run_drawn, run_set
 
+        if max_time == 0.0:
+            raise ValueError("--max-time 0 leaves no run any time; give more seconds, or leave it out.")
         if hours is not None:
             raise ValueError("--hours is for tables; leave it out, or limit each run by --max-time.")
         if problem_set.startswith(PREFIX):
