@@ -261,6 +261,12 @@ def test_an_index_of_the_rows_among_the_columns_is_asked_about():
         assert list(data_warnings(Table(others.to_numpy(), np.zeros(len(others))), others.columns)) == []
 
 
+def test_the_numbers_of_groups_are_no_index_of_the_rows():
+    X = np.column_stack([np.arange(12.0), np.arange(1.0, 13.0)])
+    assert list(data_warnings(Table(X, np.zeros(12)), ["subject", "x"], group_column=0)) == []
+    assert len([*data_warnings(Table(X, np.zeros(12)), ["subject", "x"])]) == 2
+
+
 def test_rows_that_are_held_out_and_the_others_have_targets_that_vary():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.where(np.arange(60) < 3, 1.0, 0.0)

@@ -194,8 +194,11 @@ def is_index(column: np.ndarray) -> bool:
     return len(column) >= _FEWEST_NUMBERED and numbers_the_rows(column)
 
 
-def data_warnings(table: Table, names: Sequence[Any]) -> Iterator[str]:
-    """Yield warnings about data that may be misread: weights taken for counts, an index among the columns."""
+def data_warnings(table: Table, names: Sequence[Any], group_column: int | None = None) -> Iterator[str]:
+    """Yield warnings about data that may be misread: weights taken for counts, an index among the columns.
+
+    The column of groups, which has their numbers, is no input.
+    """
     X, _, sample_weight = table
     if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
         yield (
@@ -203,8 +206,9 @@ def data_warnings(table: Table, names: Sequence[Any]) -> Iterator[str]:
             "counts as so many equal measurements; if a row is the mean of several, or the weights only say "
             "how much it matters, give floats."
         )
-    for name, column in zip(names, X.T, strict=True):
-        if X.shape[1] > 1 and is_index(column):
+    inputs = [pair for i, pair in enumerate(zip(names, X.T, strict=True)) if i != group_column]
+    for name, column in inputs:
+        if len(inputs) > 1 and is_index(column):
             yield (
                 f"Column {name!r} of X is {column[0]:g}, {column[1]:g}, {column[2]:g} and so on in the order "
                 "of the rows; if it is their index and no measurement, leave it out."

@@ -276,7 +276,8 @@ class DGSRRegressor(ShownRegressor):
                 delattr(self, name)
         X, numbers = self._with_groups(X, groups)
         table = checked(self, X, y, sample_weight)
-        for doubt in data_warnings(table, getattr(self, "feature_names_in_", range(table.X.shape[1]))):
+        names = getattr(self, "feature_names_in_", range(table.X.shape[1]))
+        for doubt in data_warnings(table, names, self.group_column_):
             warn_caller(doubt)
         if numbers is not None:
             check_consistent_length(table.X, numbers)
