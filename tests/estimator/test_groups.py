@@ -71,6 +71,14 @@ def test_a_constant_within_a_function_may_be_by_group():
     )
 
 
+def test_an_exact_law_of_targets_with_few_digits_is_chosen():
+    group = np.arange(12) % 2
+    X = pd.DataFrame({"group": np.array(["a", "b"])[group], "x": np.arange(12) + 0.5})
+    found = DGSRRegressor(groups="group", **QUICK | {"max_evaluations": 500}).fit(X, (1 + group) * X["x"])
+    assert found.expression_.text == "x*a"
+    assert found.pareto_front_.candidate_of(found.expression_).loss < 1e-30
+
+
 def test_without_groups_the_form_stays_hidden(data):
     X, y = data
     pooled = DGSRRegressor(**QUICK).fit(X[["x"]], y)

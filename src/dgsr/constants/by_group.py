@@ -353,7 +353,10 @@ def assessed(
     """
     formula, program, constants, apart = _without_idle_ones(formula, data)
     by_group, is_own = formula.by_group, apart.is_own
-    noise = noise_of(program.nmse(program.residuals(constants)), apart.n_constants, data)
+    loss = program.nmse(program.residuals(constants))
+    noise = noise_of(loss, apart.n_constants, data)
+    # Constants by group have no more digits than the targets from which they follow.
+    of_digits = noise_of(max(loss, data.digits_nmse), apart.n_constants, data)
     spread = np.zeros((is_own.sum(), is_own.sum()))
     if program.has_rows.sum() > 1:
         spread[:] = np.cov(by_group.values[:, program.has_rows])
@@ -369,7 +372,7 @@ def assessed(
         copies[part, number], of_constants[part] = 1.0, errors[number]
     by_group = by_group._replace(
         covariances=np.concatenate([of_groups, of_new[None]]),
-        bits=program.bits_of_values(constants, is_own, noise),
+        bits=program.bits_of_values(constants, is_own, of_digits),
     )
     of_row = noise * np.sqrt(data.n_effective / len(data.y))
     if relative:
