@@ -119,9 +119,10 @@ def test_a_file_that_lost_its_digest_is_refused(tmp_path, saved):
         dgsr.load(tmp_path / "fit.dgsr")
 
 
-def test_a_constant_target_is_saved(tmp_path):
+@pytest.mark.parametrize("parameters", [{}, {"form": "f(x1) + k"}])
+def test_a_constant_target_is_saved(tmp_path, parameters):
     with pytest.warns(UserWarning, match="y is 3"):
-        model = fitted(y=np.full(30, 3.0))
+        model = fitted(y=np.full(30, 3.0), **parameters)
     model.save(tmp_path / "fit.dgsr")
     np.testing.assert_array_equal(dgsr.load(tmp_path / "fit.dgsr").predict(X), np.full(30, 3.0))
 

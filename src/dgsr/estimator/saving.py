@@ -293,7 +293,8 @@ def _candidates(
     candidates = list[Candidate]()
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)
-    form = None if regressor.form is None else Form(regressor.form, library, names[0])
+    is_number = not library.operators  # of a constant target, which no form has
+    form = None if regressor.form is None or is_number else Form(regressor.form, library, names[0])
     columns = programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), bits
     for program, own, of_one, loss, uncertainty, texts, *judged in zip(*columns, strict=True):
         expression = Expression(library, _tokens(program, library), own, of_one)
