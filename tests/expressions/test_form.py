@@ -85,6 +85,24 @@ def test_functions_are_read_back_from_the_whole_program(seed, text):
         assert parts.origins.tolist() == found.origins[i, : len(parts.origins)].tolist()
 
 
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        ("f(x1, x2) - f(x1, x1)", "x2"),
+        ("f(x1, x1) - f(x2, x3)", "x2/x1"),
+        ("f(x1, x1 + 2) - f(x2, x3)", "exp(x1 + 2)"),
+        ("f(x1, x2, x1*x2)/f(x2, x3, x1)", "x1*x2 + x3"),
+    ],
+)
+def test_arguments_that_are_alike_in_one_use_of_a_function_are_told_apart_by_the_others(text, function):
+    form = Form(text, LIBRARY)
+    expression, origins = filled(form, [function])
+    parts = form.read(expression.tokens.tolist())
+    assert parts is not None
+    assert parts.functions == [to_program(parse(function), LIBRARY)[0].tolist()]
+    assert parts.origins.tolist() == origins[: len(parts.origins)].tolist()
+
+
 def test_a_program_of_another_form_has_no_parts():
     form = Form("f(x1) - f(x2)", LIBRARY)
     for text in ("exp(x1) - log(x2)", "exp(x1) + exp(x2)", "exp(x1*x2) - exp(x2)", "x1"):

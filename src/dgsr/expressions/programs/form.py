@@ -246,65 +246,84 @@ _PLACE = "\0"
 
 
 class _Reader:
-    """Reads a whole program along a form."""
+    """Reads a whole program along a form.
+
+    All uses of a function are read at once: an argument that is `x1` in one use may be another one in the
+    next, as in ``f(x1, x1) - f(x1, x2)``.
+    """
 
     def __init__(self, form: Form, tokens: list[int]) -> None:
         self.form, self.tokens = form, tokens
-        self.at = 0
-        self.functions: dict[int, list[int]] = {}
-        # Of each constant of the program: the function that has it, -1 for the form, and its index there.
-        self.places: list[tuple[int, int]] = []
+        # Of each constant of the program, by its position: the function that has it, -1 for the form, and its
+        # index there.
+        self.places: dict[int, tuple[int, int]] = {}
 
     def parts(self) -> Parts | None:
         code = self.form.code
-        own = zip(code.kinds[: code.n_instructions].tolist(), code.values.tolist())
-        if not all(self._takes(kind, value) for kind, value in own) or self.at != len(self.tokens):
+        n, at, begins = len(self.tokens), 0, dict[int, int]()
+        for kind, value in zip(code.kinds[: code.n_instructions].tolist(), code.values.tolist()):
+            if at >= n or (kind != CALL and not self._takes(kind, value, at)):
+                return None
+            if kind == CALL:
+                begins[value] = at
+            at = self._end(at) if kind == CALL else at + 1
+        if at != n:
             return None
-        functions = [self.functions.get(f, []) for f in range(len(self.form.functions))]
+        functions = list[list[int]]()
+        for f in range(len(self.form.functions)):
+            calls = np.flatnonzero(code.functions == f).tolist()
+            tree = self._tree(f, calls, [begins[call] for call in calls])
+            if tree is None:
+                return None
+            functions.append(tree)
         constant = self.form.tokens.constant
         firsts = self.form.n_outside + np.cumsum([0] + [tree.count(constant) for tree in functions])
-        origins = [i if f < 0 else int(firsts[f]) + i for f, i in self.places]
+        places = (self.places[at] for at in sorted(self.places))
+        origins = [i if f < 0 else int(firsts[f]) + i for f, i in places]
         return Parts(functions, np.array(origins, dtype=np.int64))
 
-    def _takes(self, kind: int, value: int) -> bool:
-        if self.at >= len(self.tokens):
-            return False
-        if kind == CALL:
-            return self._takes_application(value)
-        if kind == TOKEN:
-            self.at += 1
-            return self.tokens[self.at - 1] == value
-        self.places.append((-1, value if kind == NAMED else -1))
-        self.at += 1
-        return self.tokens[self.at - 1] == self.form.tokens.constant
+    def _end(self, at: int) -> int:
+        return int(subtree_end(np.array(self.tokens, dtype=np.int64), at, self.form.tokens.arity))
 
-    def _takes_application(self, call: int) -> bool:
-        f = int(self.form.code.functions[call])
-        end = subtree_end(np.array(self.tokens, dtype=np.int64), self.at, self.form.tokens.arity)
-        tree: list[int] = []
-        n_constants = 0
-        while self.at < end:
-            argument = self._argument_here(call, end)
+    def _takes(self, kind: int, value: int, at: int) -> bool:
+        """Return whether a token is that of an instruction, and keep the place of a constant."""
+        if kind == TOKEN:
+            return self.tokens[at] == value
+        self.places[at] = (-1, value if kind == NAMED else -1)
+        return self.tokens[at] == self.form.tokens.constant
+
+    def _tree(self, f: int, calls: list[int], begins: list[int]) -> list[int] | None:
+        """Return the tokens of a function over its arguments, None if its uses are of different functions."""
+        code, tokens = self.form.code, self.form.tokens
+        places, end = begins, self._end(begins[0])
+        tree, n_constants = list[int](), 0
+        while places[0] < end:
+            argument = self._argument_at(calls, places)
             if argument >= 0:
-                begin, stop = self.form.code.arguments[call, argument : argument + 2].tolist()
-                for i in range(begin, stop):  # which all are here
-                    self._takes(int(self.form.code.kinds[i]), int(self.form.code.values[i]))
-                tree.append(self.form.tokens.first_variable + argument)
+                for j, call in enumerate(calls):
+                    begin, stop = code.arguments[call, argument : argument + 2].tolist()
+                    for i in range(begin, stop):  # which all are here
+                        self._takes(int(code.kinds[i]), int(code.values[i]), places[j] + i - begin)
+                sizes = [len(self.form.arguments[call][argument]) for call in calls]
+                places = [at + size for at, size in zip(places, sizes)]
+                tree.append(tokens.first_variable + argument)
                 continue
-            token = self.tokens[self.at]
-            if token >= self.form.tokens.first_variable:
-                return False
-            if token == self.form.tokens.constant:
-                self.places.append((f, n_constants))
+            token = self.tokens[places[0]]
+            if token >= tokens.first_variable or any(self.tokens[at] != token for at in places):
+                return None
+            if token == tokens.constant:
+                self.places |= dict.fromkeys(places, (f, n_constants))
                 n_constants += 1
             tree.append(token)
-            self.at += 1
-        return self.functions.setdefault(f, tree) == tree
+            places = [at + 1 for at in places]
+        return tree
 
-    def _argument_here(self, call: int, end: int) -> int:
-        """Return the argument that the next tokens are, the longest of several, or -1."""
-        arguments = self.form.arguments[call]
+    def _argument_at(self, calls: list[int], places: list[int]) -> int:
+        """Return the argument that stands in all uses of a function, the longest of several, or -1."""
+        arguments = [self.form.arguments[call] for call in calls]
         here = [
-            j for j, own in enumerate(arguments) if self.tokens[self.at : min(self.at + len(own), end)] == own
+            j
+            for j in range(len(arguments[0]))
+            if all(self.tokens[at : at + len(own[j])] == own[j] for at, own in zip(places, arguments))
         ]
-        return max(here, key=lambda j: len(arguments[j]), default=-1)
+        return max(here, key=lambda j: len(arguments[0][j]), default=-1)
