@@ -164,6 +164,12 @@ def test_other_losses_judge_formulas_of_the_form(loss):
     assert all(list(candidate.parts) == ["f(T)", "g(p)"] for candidate in model.pareto_front_)
 
 
+def test_a_further_pass_keeps_rules_for_whole_formulas():
+    y, rules = X["c"] * X["T"] ** 2 * (1 + NOISE), {"exp": {"log": 0}}
+    model = fitted("c*f(T)", y, loss="absolute", max_evaluations=1000, nested=rules)
+    assert all(list(candidate.parts) == ["f(T)"] for candidate in model.pareto_front_)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -35,8 +35,9 @@ def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
     search.enter(archive.population())
     search.enter(Scored.from_state_dict(search.library, saved["long"]).programs)
     sets = [Scored.from_state_dict(search.library, saved[name]) for name in ("queue", "generation")]
-    programs = Scored.concatenate(sets).programs
-    programs = programs[np.flatnonzero(search.evaluation.valid.tried(programs))].of_width(*search.widths)
+    programs = Scored.concatenate(sets).programs.of_width(*search.widths)
+    is_allowed = search.evaluation.valid.tried(search.evaluation.whole(programs))
+    programs = programs[np.flatnonzero(is_allowed)]
     # Evolution breeds from programs that meet all of the grammar, which another fit may have had looser.
     programs = programs[are_valid(programs.tokens, programs.lengths, search.grammar)]
     if len(programs) and search.scheduler.exact is not None:  # the programs may be those of other data
