@@ -211,7 +211,7 @@ class _Writer:
             self._within(tree, _WRITTEN_OUT[tree[0]](*tree[1:]))
         else:
             hint = ", or one with constants such as 'koza-const'" if tree == ("pi",) else ""
-            self._fail(tree, "use a library that has it" + hint)
+            self._fail(tree, f"it needs {tree[0]}, which this library lacks; use one that has it" + hint)
 
     def _token(self, name: str, *children: Tree) -> None:
         self.tokens.append(self.index[name])
