@@ -88,6 +88,14 @@ def test_whole_constants_are_integers_in_sympy_and_others_floats():
     assert str(expression) == "2 + 0.25*x1"
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [("(0.36*x1)**3", "0.046656*x1**3"), ("1.28*1.28*x1", "1.6384*x1")],
+)
+def test_a_product_of_numbers_is_printed_with_the_digits_that_it_has(text, printed):
+    assert Expression.from_text(text, get_library("physics", 1)).text == printed
+
+
 def test_feature_names_name_the_symbols():
     names = ["I", "a name"]
     library = get_library("koza", 2)

@@ -9,6 +9,7 @@ are printed as such.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 from dgsr.expressions.rewriting.algebra import Number, added, divided, powered, signed_terms, simplified
@@ -153,8 +154,19 @@ def _root(tree: Tree) -> Tree:
 def _times(left: Number, right: Number) -> Number | None:
     """Return the product of two numbers, or None where it overflows or underflows to 0."""
     product = left * right
+    if isinstance(product, float) and math.isfinite(product):
+        product = _shorter(product, _as_written(left) * _as_written(right))
     vanishes = product == 0 and left != 0 and right != 0
     return None if vanishes or not math.isfinite(product) else product
+
+
+def _as_written(value: Number) -> Decimal:
+    return Decimal(repr(float(value)))
+
+
+def _shorter(result: float, of_digits: Decimal) -> float:
+    """Return a result of floats, or that of their digits if it is shorter, as 0.046656 for 0.36**3."""
+    return min(result, float(of_digits), key=lambda value: len(repr(value)))
 
 
 def _number_to_power(value: Number, power: int) -> Number | None:
@@ -166,7 +178,9 @@ def _number_to_power(value: Number, power: int) -> Number | None:
     except (ZeroDivisionError, OverflowError):
         return None
     if isinstance(result, float):
-        return result if math.isfinite(result) else None
+        if value == 0.0 or not math.isfinite(result):
+            return result if math.isfinite(result) else None
+        return _shorter(result, _as_written(value) ** power)
     return result if max(abs(result.numerator), result.denominator) <= _MAX_INTEGER else None
 
 
