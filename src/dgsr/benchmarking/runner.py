@@ -69,11 +69,11 @@ class _Run(NamedTuple):
         parameters = {"max_length": min(problem.max_length, MOST_TOKENS), "random_state": self.seed}
         fit = self.method, self.make_regressor, data, problem.library, self.budget
         regressor, entries = timed_fit(*fit, **parameters, **self.options)
-        judged = _judged_by_formula if is_named else _judged_by_values
-        return {**self.identity(), **entries, **judged(self, regressor, data, entries["test_nmse"])}
+        verdict = _verdict_on_named if is_named else _verdict_on_drawn
+        return {**self.identity(), **entries, **verdict(self, regressor, data, entries["test_nmse"])}
 
 
-def _judged_by_formula(run: _Run, regressor: Any, data: Sample, error: float | None) -> dict[str, Any]:
+def _verdict_on_named(run: _Run, regressor: Any, data: Sample, error: float | None) -> dict[str, Any]:
     """Return the entries on whether the formula of a named problem is its law, and how that is written."""
     problem, expression = run.problem, regressor.expression_
     recovery = is_recovered(expression, problem)
@@ -90,7 +90,7 @@ def _judged_by_formula(run: _Run, regressor: Any, data: Sample, error: float | N
     }
 
 
-def _judged_by_values(run: _Run, regressor: Any, data: Sample, error: float | None) -> dict[str, Any]:
+def _verdict_on_drawn(run: _Run, regressor: Any, data: Sample, error: float | None) -> dict[str, Any]:
     """Return the entries on whether formulas for a drawn problem are its law, by rows without noise."""
     front = [nmse(data.y_test, c.expression(data.X_test)) for c in regressor.pareto_front_]
     complexity = run.problem.truth.complexity
