@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
@@ -329,3 +330,37 @@ def test_a_constant_by_group_has_the_name_that_the_form_gives_it(data, tmp_path)
         assert one.expression_.text == "3*exp(-k*x) + 2"
         assert [*one.constants_by_group_] == ["k", "k_error"]
         assert one.pareto_front_.candidate_of(one.expression_).parts == {"a": "3", "b": "2"}
+
+
+def test_a_constant_twice_in_a_form_is_one_constant_and_its_numbers_stay(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"Subject": rng.choice(["A", "B"], 80), "x": rng.uniform(0.5, 3.0, 80)})
+    scale = X["Subject"].map({"A": 2.0, "B": 5.0}).to_numpy()
+    x, is_b = X["x"].to_numpy(), (X["Subject"] == "B").to_numpy()
+    y = scale * np.exp(-0.73 * x) + 0.73 + 3.0 + 0.05 * rng.normal(size=80)
+    found = DGSRRegressor(**QUICK, form="a*exp(-k*x) + k + 3", groups="Subject").fit(X, y)
+    chosen = found.pareto_front_.candidate_of(found.expression_)
+    assert [*found.constants_by_group_] == ["a", "a_error"]
+    assert [*chosen.parts] == ["k"]
+
+    def law(_, k, a, b):
+        return np.where(is_b, b, a) * np.exp(-k * x) + k + 3.0
+
+    values, covariance = scipy.optimize.curve_fit(law, x, y, [1.0, 1.0, 1.0])
+    own, errors = found.constants_by_group_.loc[["A", "B"]], np.sqrt(np.diag(covariance))
+    estimates = [float(chosen.parts["k"]), *own["a"]]
+    assert (np.abs(estimates - values) < 0.5 * errors).all()  # k is rounded to the digits that it has
+    np.testing.assert_allclose([*own["a_error"]], errors[1:], rtol=0.02)
+    found.save(tmp_path / "fit.dgsr")
+    again = dgsr.load(tmp_path / "fit.dgsr")
+    assert again.expression_ == found.expression_
+    assert again.pareto_front_.candidate_of(again.expression_).parts == chosen.parts
+
+
+def test_every_formula_of_a_form_by_group_is_of_the_form():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1.0, 3.0, (40, 2))
+    y = 2.5 * X[:, 0] ** 2 + np.exp(X[:, 1]) + 0.1 * rng.normal(size=40)
+    found = DGSRRegressor(form="f(x1 + k)*f(x2 + k) + 2*k", **QUICK)
+    found.fit(X, y, groups=rng.choice(["A", "B"], 40))
+    assert all(one.parts for one in found.pareto_front_)

@@ -194,7 +194,8 @@ def test_states_that_kernels_could_not_read_are_refused():
     x1 = form.tokens.first_variable
 
     def check(tokens, are_forests):
-        _check_form({"tokens": np.array([tokens]), "lengths": np.array([len(tokens)])}, form, are_forests)
+        arrays = {"tokens": tokens, "lengths": len(tokens), "constants": np.ones(len(tokens))}
+        _check_form({name: np.array([value]) for name, value in arrays.items()}, form, are_forests)
 
     check(form.forest([[x1], [x1]]), True)
     with pytest.raises(ValueError, match="functions of other arguments"):

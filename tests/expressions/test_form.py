@@ -79,7 +79,7 @@ def test_functions_are_read_back_from_the_whole_program(seed, text):
     found = form.filled(population.arrays, WIDE, WIDE, around)
     assert found.has_room.all()
     for i in range(5):
-        parts = form.read(found.programs.tokens[i, : found.programs.lengths[i]].tolist())
+        parts = form.read(found.programs.tokens[i, : found.programs.lengths[i]], found.programs.constants[i])
         assert parts is not None
         assert parts.functions == [tree.tokens[i, : tree.lengths[i]].tolist() for tree in trees]
         assert parts.origins.tolist() == found.origins[i, : len(parts.origins)].tolist()
@@ -97,7 +97,7 @@ def test_functions_are_read_back_from_the_whole_program(seed, text):
 def test_arguments_that_are_alike_in_one_use_of_a_function_are_told_apart_by_the_others(text, function):
     form = Form(text, LIBRARY)
     expression, origins = filled(form, [function])
-    parts = form.read(expression.tokens.tolist())
+    parts = form.read(expression.tokens, expression.constants)
     assert parts is not None
     assert parts.functions == [to_program(parse(function), LIBRARY)[0].tolist()]
     assert parts.origins.tolist() == origins[: len(parts.origins)].tolist()
@@ -106,8 +106,30 @@ def test_arguments_that_are_alike_in_one_use_of_a_function_are_told_apart_by_the
 def test_a_program_of_another_form_has_no_parts():
     form = Form("f(x1) - f(x2)", LIBRARY)
     for text in ("exp(x1) - log(x2)", "exp(x1) + exp(x2)", "exp(x1*x2) - exp(x2)", "x1"):
-        assert form.read(Expression.from_text(text, LIBRARY).tokens.tolist()) is None
         assert parts_of(Expression.from_text(text, LIBRARY), form) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "formula", "parts"),
+    [
+        ("f(x1, x1 + 2)", "x1*(x1 + 2)", {"f(x1, x1 + 2)": "x1*(x1 + 2)"}),
+        ("f(x1, x1 + 2)", "(x1 + 3.7)*(x1 + 2)", {"f(x1, x1 + 2)": "(x1 + 3.7)*(x1 + 2)"}),
+        (
+            "f(x1, x1 + k) + k*x2",
+            "x1*(x1 + 3.7) + 2.5*x2",
+            {"f(x1, x1 + 2.5)": "x1*(x1 + 3.7)", "k": "2.5"},
+        ),
+        ("k*x1 + k*x2", "2.5*x1 + 3.7*x2", {}),
+    ],
+)
+def test_an_argument_has_the_numbers_of_the_form(text, formula, parts):
+    form, expression = Form(text, LIBRARY), Expression.from_text(formula, LIBRARY)
+    assert parts_of(expression, form) == parts
+    read = form.read(expression.tokens, expression.constants)
+    # A number of the function is fitted, and one of the form is not.
+    assert read is None or [n for n, of in zip(expression.constants.tolist(), read.origins) if of < 0] == (
+        [2.0] if "2)" in text else []
+    )
 
 
 def test_a_program_without_room_is_marked():

@@ -21,7 +21,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.formulas.grouped import GroupedExpression, with_columns_for_constants
+from dgsr.expressions.formulas.grouped import NOT_FITTED, GroupedExpression, with_columns_for_constants
 from dgsr.expressions.programs.library import Library
 
 # Smallest damping, relative to the diagonal of the normal equations.
@@ -339,7 +339,7 @@ def _constants_of(formula: GroupedExpression) -> np.ndarray:
     """Return the constants of every group and of a new one, (k, n_groups + 1)."""
     by_group = formula.by_group
     own = np.column_stack([by_group.values, by_group.typical])
-    shared = formula.constants[by_group.part_of == -1]
+    shared = formula.constants[[part[0] for part in by_group.parts[len(own) :]]]
     return np.concatenate([own, np.tile(shared[:, None], (1, own.shape[1]))])
 
 
@@ -399,5 +399,5 @@ def _without_idle_ones(
         if not len(ones):
             return formula, program, constants, apart
         part_of = by_group.part_of.copy()
-        part_of[np.flatnonzero(part_of == -1)[ones[0]]] = -2
+        part_of[by_group.parts[len(by_group.values) + ones[0]]] = NOT_FITTED
         formula = formula.with_groups(by_group._replace(part_of=part_of))

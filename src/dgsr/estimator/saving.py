@@ -248,7 +248,7 @@ def _with_groups(
         return expression
     part_of = _floats(arrays, f"part_of.{i}", len(expression.constants)).astype(np.int64)
     q, n = int(part_of.max(initial=-1)) + 1, len(labels)
-    if q < 1 or part_of.min() < -2 or len({*part_of[part_of >= 0].tolist()}) != q:
+    if q < 1 or len({*part_of[part_of >= 0].tolist()}) != q:
         raise ValueError("the constants by group are not numbered")
     by_group = ByGroup.of_values(column, labels, part_of, _floats(arrays, f"values.{i}", q * n).reshape(q, n))
     covariances = _floats(arrays, f"covariances.{i}", by_group.covariances.size)

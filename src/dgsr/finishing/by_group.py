@@ -21,7 +21,12 @@ from dgsr.data.population import Population
 from dgsr.expressions.formulas.coordinates import Coordinates, unscaled
 from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.formulas.grouped import ByGroup, GroupedExpression, with_columns_for_constants
+from dgsr.expressions.formulas.grouped import (
+    NOT_FITTED,
+    ByGroup,
+    GroupedExpression,
+    with_columns_for_constants,
+)
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import FreeProgram, flags_of_constants
@@ -71,7 +76,7 @@ def finish_by_group(
     coordinates: Coordinates,
     data: DataSet,
     grouping: Grouping,
-    finish_one: Callable[[Population, DataSet], Sequence[Expression]],
+    finish_one: Callable[[FreeProgram, Library, DataSet], Sequence[Expression]],
     is_over: Callable[[], bool],
     form: Form | None = None,
 ) -> list[Expression]:
@@ -87,7 +92,7 @@ def finish_by_group(
         All rows with their groups, with columns measured from their origins.
     grouping : Grouping
     finish_one : callable
-        Finishes a population of one whole formula, given data; formula and data have further columns.
+        Finishes a whole formula, given its library and data, which have further columns.
     is_over : callable
         Returns True once the time is over; the remaining programs are then left out.
     form : Form, optional
@@ -102,7 +107,7 @@ def finish_by_group(
                 tree = unscaled(tree_of(program, library), coordinates.scales)
                 each = [(whole, groups_of(whole)) for whole in _whole(tree, data, library)]
             else:
-                parts = form.read(program.tokens.tolist())
+                parts = form.read(program.tokens, program.constants)
                 each = [] if parts is None else [(program, parts.groups)]
             ways = [_begun(*one, data, library, len(grouping.labels)) for one in each]
             begun.append(sorted(ways, key=attrgetter("shared.bits"))[:_MOST_WAYS])
@@ -110,9 +115,11 @@ def finish_by_group(
     for ways in sorted(filter(None, begun), key=lambda ways: ways[0].shared.bits):
         with suppress(ValueError, ArithmeticError, OutOfTime):
             shortest = min((_improved(way, is_over) for way in ways), key=attrgetter("shared.bits"))
-            whole, values = _with_symbols(shortest, library)
-            (formula,) = finish_one(whole, _with_columns(data, values))
-            found.append(_with_groups(coordinates.with_origins(formula), values, raw, library, grouping))
+            whole, wider, values = _with_symbols(shortest, library)
+            (formula,) = finish_one(whole, wider, _with_columns(data, values))
+            formula = coordinates.with_origins(formula)
+            origins = None if form is None else _numbers(shortest.parts, len(shortest.program.constants))
+            found.append(_with_groups(formula, values, raw, library, grouping, origins))
     return found
 
 
@@ -172,16 +179,24 @@ def _improved(way: _Whole, is_over: Callable[[], bool]) -> _Whole:
         best = better
 
 
-def _with_symbols(way: _Whole, library: Library) -> tuple[Population, np.ndarray]:
-    """Return a formula with columns for its constants by group, and their values (q, n_groups)."""
-    program, shared = way.program, way.shared
-    part_of, constants = np.full(len(program.constants), -1), program.constants.copy()
-    numbers = np.cumsum(shared.is_own) - 1
-    for part, is_own, number, own in zip(way.parts, shared.is_own, numbers, shared.constants):
-        constants[part] = own.mean()
-        part_of[part] = number if is_own else -1
-    wider, tokens, constants = with_columns_for_constants(library, program.tokens, constants, part_of)
-    return Population.of_one(wider, tokens, constants[None]), shared.constants[shared.is_own]
+def _with_symbols(way: _Whole, library: Library) -> tuple[FreeProgram, Library, np.ndarray]:
+    """Return a formula with columns for constants by group, its library, and their values (q, n_groups)."""
+    shared, constants = way.shared, way.program.constants.copy()
+    for part, values in zip(way.parts, shared.constants):
+        constants[part] = values.mean()
+    own = [part for part, is_own in zip(way.parts, shared.is_own) if is_own]
+    part_of = _numbers(own, len(constants))
+    is_free = _numbers(way.parts, len(constants))[part_of < 0] >= 0
+    wider, tokens, constants = with_columns_for_constants(library, way.program.tokens, constants, part_of)
+    return FreeProgram(tokens, constants, is_free), wider, shared.constants[shared.is_own]
+
+
+def _numbers(parts: Sequence[np.ndarray], n_constants: int) -> np.ndarray:
+    """Return the number of the part of each constant, (n_constants,), -1 for those in none."""
+    numbers = np.full(n_constants, -1)
+    for number, part in enumerate(parts):
+        numbers[part] = number
+    return numbers
 
 
 def _described(fits: GroupedProgram, start: np.ndarray, is_own: np.ndarray) -> _Shared:
@@ -198,30 +213,34 @@ def _described(fits: GroupedProgram, start: np.ndarray, is_own: np.ndarray) -> _
 
 
 def with_simple_constants(
-    program: Population, data: DataSet, tolerance: float, is_over: Callable[[], bool]
+    program: FreeProgram, library: Library, data: DataSet, tolerance: float, is_over: Callable[[], bool]
 ) -> Expression:
-    """Return a population of one formula with its constants made simple numbers, and its form unchanged."""
-    fits = Fits(data, program.library, tolerance, is_over)
-    (free,) = free_programs(program)
-    start = fits.refitted(free)
+    """Return a formula with its free constants made simple numbers, equal ones alike, in the same form."""
+    fits = Fits(data, library, tolerance, is_over, copies_are_tied=True)
+    start = fits.refitted(program)
     simple = with_simple_numbers(start, start.nmse, fits).program
-    return Expression(program.library, simple.tokens, simple.constants)
+    return Expression(library, simple.tokens, simple.constants)
 
 
 def with_digits_by_group(
-    formula: GroupedExpression, data: DataSet, tolerance: float, is_over: Callable[[], bool]
+    formula: GroupedExpression,
+    data: DataSet,
+    tolerance: float,
+    is_over: Callable[[], bool],
+    origins: np.ndarray | None = None,
 ) -> Expression:
     """Return a finished formula with the digits of its shared constants that the data determine.
 
     See `dgsr.finishing.digits.with_measured_digits`; `data` have the groups of their rows.
     """
-    finer = with_measured_digits(
-        formula.symbolic, _with_columns(data, formula.by_group.values), tolerance, is_over
-    )
-    if finer is formula.symbolic:
+    by_group, symbolic = formula.by_group, formula.symbolic
+    of_shared = None if origins is None else origins[by_group.part_of < 0]
+    columns = _with_columns(data, by_group.values)
+    finer = with_measured_digits(symbolic, columns, tolerance, is_over, of_shared)
+    if finer is symbolic:
         return formula
-    grouping = Grouping(formula.by_group.column, formula.by_group.labels)
-    return _with_groups(finer, formula.by_group.values, data, formula.library, grouping)
+    grouping = Grouping(by_group.column, by_group.labels)
+    return _with_groups(finer, by_group.values, data, formula.library, grouping, origins)
 
 
 def _with_columns(data: DataSet, values: np.ndarray) -> DataSet:
@@ -231,18 +250,25 @@ def _with_columns(data: DataSet, values: np.ndarray) -> DataSet:
 
 
 def _with_groups(
-    formula: Expression, values: np.ndarray, data: DataSet, library: Library, grouping: Grouping
+    formula: Expression,
+    values: np.ndarray,
+    data: DataSet,
+    library: Library,
+    grouping: Grouping,
+    origins: np.ndarray | None,
 ) -> Expression:
     """Return a formula with columns of constants by group as one with such constants, fitted to the data.
 
     The last columns of the formula are those of `values` (q, n_groups), where the fit begins. Its other
-    constants stay.
+    constants stay. In a formula of a form, constants of the same number in `origins` are one, and those of a
+    negative number are none.
     """
     first = library.first_variable + library.n_variables
     used = np.unique(formula.tokens[formula.tokens >= first])
     tokens = np.where(formula.tokens >= first, library.index["const"], formula.tokens)
     own_tokens = formula.tokens[tokens == library.index["const"]]
-    part_of = np.where(own_tokens >= first, np.searchsorted(used, own_tokens), -1)
+    of_shared = -1 if origins is None else np.where(origins < 0, NOT_FITTED, NOT_FITTED - 1 - origins)
+    part_of = np.where(own_tokens >= first, np.searchsorted(used, own_tokens), of_shared)
     constants = np.ones(len(part_of))
     constants[part_of < 0] = formula.constants
     if not len(used):

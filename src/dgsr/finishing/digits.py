@@ -16,7 +16,6 @@ import numpy as np
 from dgsr.data.dataset import DataSet
 from dgsr.expressions.formulas.coordinates import are_origins
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.translation import FreeProgram
 from dgsr.expressions.trees.simple_numbers import QUARTER_TURN, ROUNDING, cost, expected_by_chance
 from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
@@ -32,7 +31,7 @@ def with_measured_digits(
     data: DataSet,
     tolerance: float,
     is_over: Callable[[], bool] = lambda: False,
-    form: Form | None = None,
+    origins: np.ndarray | None = None,
 ) -> Expression:
     """Return a finished formula, whose constants are simple numbers, with the digits that the data determine.
 
@@ -52,13 +51,13 @@ def with_measured_digits(
         NMSE that counts as exact; the constants of an exact formula stay.
     is_over : callable, optional
         Returns True once the time is over; the formula is then returned unchanged.
-    form : Form, optional
-        The form of the formula: its numbers stay, and equal constants stay equal.
+    origins : ndarray of shape (n_constants,), int64, optional
+        Numbers of the constants of a form, in which equal ones stay equal; those of negative numbers stay.
     """
-    fits = Fits(data, expression.library, tolerance, is_over, copies_are_tied=form is not None)
+    fits = Fits(data, expression.library, tolerance, is_over, copies_are_tied=origins is not None)
     may_move = _may_move(expression, data)
-    if form is not None and (parts := form.read(expression.tokens.tolist())) is not None:
-        may_move &= parts.origins >= 0
+    if origins is not None:
+        may_move &= origins >= 0
     try:
         return _with_measured_digits(expression, may_move, fits)
     except OutOfTime:

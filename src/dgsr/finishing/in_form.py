@@ -44,7 +44,7 @@ def finish_in_form(
         key = raw.tokens.tobytes() + raw.constants.tobytes()
         try:
             if key not in known:
-                parts = form.read(raw.tokens.tolist())
+                parts = form.read(raw.tokens, raw.constants)
                 assert parts is not None
                 program = FreeProgram(raw.tokens, raw.constants.copy(), parts.origins >= 0)
                 known[key] = _finished(program, form, fits, is_valid)
@@ -77,7 +77,7 @@ def _finished(
 
 def _merged(program: FreeProgram, form: Form) -> FreeProgram:
     """Return a program with the constants of each function merged, in a form without scales and offsets."""
-    parts = form.read(program.tokens.tolist())
+    parts = form.read(program.tokens, program.constants)
     assert parts is not None
     n = max(int(parts.origins.max(initial=-1)) + 1, form.n_outside)
     constants, free = np.ones(n), np.zeros(n, dtype=bool)

@@ -21,6 +21,7 @@ from dgsr.expressions.formulas.grouped import GroupedExpression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.form import Form
 from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import FreeProgram
 from dgsr.finders import Budget, by_total_bits, fitted_curves
 from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.by_group import Grouping, finish_by_group, with_digits_by_group, with_simple_constants
@@ -180,10 +181,11 @@ def _finished_by_group(
     assert rules.grouping is not None
     form, of_tokens = rules.constraints.form, replace(rules.constraints, units=None, shape=None)
 
-    def finish_one(program: Population, data: DataSet) -> list[Expression]:
+    def finish_one(program: FreeProgram, wider: Library, data: DataSet) -> list[Expression]:
         if form is not None:
-            return [with_simple_constants(program, data, rules.tolerance, is_over)]
-        return finish(program, np.ones(len(data.columns)), data, rules.tolerance, of_tokens, is_over)
+            return [with_simple_constants(program, wider, data, rules.tolerance, is_over)]
+        one = Population.of_one(wider, program.tokens, program.constants[None])
+        return finish(one, np.ones(len(data.columns)), data, rules.tolerance, of_tokens, is_over)
 
     data, searched = rows.fitted, begun.search.data
     found = Population.concatenate([begun.search.archive.population(), of_all.search.archive.population()])
@@ -200,9 +202,11 @@ def _with_digits(
     expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool], form: Form | None
 ) -> Expression:
     """Return a formula with the digits that the data determine."""
+    parts = None if form is None else form.read(expression.tokens, expression.constants)
+    origins = None if parts is None else parts.origins
     if isinstance(expression, GroupedExpression):
-        return with_digits_by_group(expression, data, tolerance, is_over)
-    return with_measured_digits(expression, data, tolerance, is_over, form)
+        return with_digits_by_group(expression, data, tolerance, is_over, origins)
+    return with_measured_digits(expression, data, tolerance, is_over, origins)
 
 
 def _uncertainty_of(
@@ -219,7 +223,7 @@ def _uncertainty_of(
     if isinstance(expression, GroupedExpression):
         return assessed(expression, rows.data, loss == "relative")[1]
     n, groups = rows.data.n_effective, None
-    if form is not None and (parts := form.read(expression.tokens.tolist())) is not None:
+    if form is not None and (parts := form.read(expression.tokens, expression.constants)) is not None:
         groups = parts.groups
     if loss == "absolute" or loss == "huber":
         return robust_uncertainty_of(expression, measured, rows.fitted, loss, n, groups)

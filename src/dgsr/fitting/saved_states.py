@@ -100,7 +100,8 @@ def _check_form(arrays: Mapping[str, np.ndarray], form: Form, are_forests: bool)
     tokens, lengths = arrays["tokens"], arrays["lengths"]
     if not are_forests:
         used = np.flatnonzero(lengths)
-        if any(form.read(tokens[i, : lengths[i]].tolist()) is None for i in used):
+        constants = arrays["constants"]
+        if any(form.read(tokens[i, : lengths[i]], constants[i]) is None for i in used):
             raise ValueError("it has programs of another form")
         return
     of_function = form.functions_of(tokens, lengths)

@@ -97,7 +97,7 @@ class InForm(Fitted):
     def ties(self, programs: Population) -> np.ndarray:
         ties = np.full(programs.constants.shape, -1, dtype=np.int64)
         for i, length in enumerate(programs.lengths.tolist()):
-            parts = self.form.read(programs.tokens[i, :length].tolist())
+            parts = self.form.read(programs.tokens[i, :length], programs.constants[i])
             assert parts is not None  # the archive has no others
             ties[i, : len(parts.origins)] = parts.origins
         return ties

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from dgsr.expressions.exports.torch_export import FormulaModule
 
+#: Number of a constant that is not fitted, such as one that a form has.
+NOT_FITTED = -2
 # Names of constants with a value for each group, in the order in which they are given.
 _NAMES = "abcdfghkmnpqrsuvw"
 
@@ -27,13 +29,14 @@ class ByGroup(NamedTuple):
 
     column: int  # of X; it has the numbers of the groups, from 0 on, and any other number for a new group
     labels: tuple[Hashable, ...]  # of the n_groups groups
-    # (n_constants,) int64: number of the constant among those by group, -1 if shared, -2 if it is not fitted
+    # (n_constants,) int64: number of the constant among those by group, -1 if shared, `NOT_FITTED`, or a
+    # number below it, which all places of one shared constant have
     part_of: np.ndarray
     names: tuple[str, ...]  # of the q constants by group
     values: np.ndarray  # (q, n_groups)
     bits: float  # that describe the values
     # (n_groups + 1, k, k): covariances of the constants in each group and in a new one, those by group first,
-    # then the shared ones in the order of the program
+    # then the shared ones in the order of `parts`
     covariances: np.ndarray
 
     @classmethod
@@ -41,14 +44,16 @@ class ByGroup(NamedTuple):
         cls, column: int, labels: tuple[Hashable, ...], part_of: np.ndarray, values: np.ndarray
     ) -> ByGroup:
         """Return constants by group whose uncertainty is not known yet."""
-        k = len(values) + int(np.sum(part_of == -1))
-        return cls(column, labels, part_of, (), values, 0.0, np.full((len(labels) + 1, k, k), np.nan))
+        new = cls(column, labels, part_of, (), values, 0.0, np.empty(0))
+        k = len(new.parts)
+        return new._replace(covariances=np.full((len(labels) + 1, k, k), np.nan))
 
     @property
     def parts(self) -> list[np.ndarray]:
         """Indices of the constants that are equal, for each constant by group and each shared one."""
-        own = [np.flatnonzero(self.part_of == number) for number in range(len(self.values))]
-        return own + list(np.flatnonzero(self.part_of == -1)[:, None])
+        numbers = [*range(len(self.values)), *np.unique(self.part_of[self.part_of < NOT_FITTED])]
+        parts = [np.flatnonzero(self.part_of == number) for number in numbers]
+        return parts + list(np.flatnonzero(self.part_of == -1)[:, None])
 
     def of_rows(self, X: np.ndarray) -> np.ndarray:
         """Return the values in rows X (n_rows, n_features), (q, n_rows), the means for new groups."""

@@ -28,7 +28,7 @@ def parts_of(expression: Expression, form: Form) -> dict[str, str]:
     >>> parts_of(formula, Form("f(x1) - f(x2)", library))
     {'f(x1)': 'exp(x1)'}
     """
-    parts = form.read(expression.tokens.tolist())
+    parts = form.read(expression.tokens, expression.constants)
     if parts is None:
         return {}
     part_of, letters = [-1] * len(expression.constants), tuple[str, ...]()
@@ -82,7 +82,7 @@ def with_names_in(form: Form, expression: Expression) -> Expression:
     >>> formula.text, with_names_in(Form("a*exp(x1) + b", library), formula).text
     ('0.5*exp(x1) + a', '0.5*exp(x1) + b')
     """
-    parts = form.read(expression.tokens.tolist())
+    parts = form.read(expression.tokens, expression.constants)
     if not isinstance(expression, GroupedExpression) or parts is None:
         return expression
     by_group = expression.by_group
@@ -103,9 +103,8 @@ def _argument(
     leaf: Callable[[float | str], _Text],
 ) -> _Text:
     """Return the tokens and the constants of an argument of an application."""
-    begin, end = form.code.arguments[call, argument : argument + 2].tolist()
     tokens, constants = list[int](), list[float]()
-    for kind, n in zip(form.code.kinds[begin:end].tolist(), form.code.values[begin:end].tolist()):
+    for kind, n in form.arguments[call][argument]:
         its_tokens, its_constants = [n], list[float]()
         if kind != TOKEN:
             its_tokens, its_constants = leaf(values[n] if kind == NAMED else form.code.numbers.tolist()[n])

@@ -91,7 +91,7 @@ class Form:
         self.constants = tuple(constants)
         writer = _CodeWriter(self, names)
         self.code = writer.code(tree)
-        #: The tokens of every argument of every application, those of the constants in them included.
+        #: The instructions of every argument of every application.
         self.arguments = writer.arguments
 
     def __eq__(self, other: object) -> bool:
@@ -167,12 +167,12 @@ class Form:
         """Return the tokens of a forest from those of its functions."""
         return [self.tokens.constant] * self.n_outside + [token for tree in functions for token in tree]
 
-    def read(self, tokens: Sequence[int]) -> Parts | None:
+    def read(self, tokens: np.ndarray, constants: np.ndarray) -> Parts | None:
         """Return the functions that a whole program has in the places of the unknown ones.
 
-        It is None for a program of another form.
+        It is None for a program of another form, as one is in which a constant of the form has two values.
         """
-        return _Reader(self, [int(token) for token in tokens]).parts()
+        return _Reader(self, tokens, constants).parts()
 
 
 class _CodeWriter:
@@ -186,22 +186,19 @@ class _CodeWriter:
         self.form, self.library, self.columns = form, form.library, columns
         self.calls: list[Tree] = []
         self.numbers: list[float] = []
-        self.arguments: list[list[list[int]]] = []
+        self.arguments: list[list[list[tuple[int, int]]]] = []
 
     def code(self, tree: Tree) -> FormCode:
         own = self._instructions(rewritten(tree, self._without_call))
         instructions, bounds = list(own), []
         n = 1 + max(self.form.n_arguments, default=0)
         for call in self.calls:
-            ends, tokens = [len(instructions)], []
-            for argument in call[1:]:
-                of_one = self._instructions(argument)
+            ends = [len(instructions)]
+            self.arguments.append([self._instructions(argument) for argument in call[1:]])
+            for of_one in self.arguments[-1]:
                 instructions += of_one
                 ends.append(len(instructions))
-                constant = self.library.index["const"]
-                tokens.append([value if kind == TOKEN else constant for kind, value in of_one])
             bounds.append(ends + [ends[-1]] * (n - len(ends)))
-            self.arguments.append(tokens)
         kinds, values = np.array(instructions, dtype=np.int64).T.copy()
         return FormCode(
             kinds,
@@ -249,25 +246,30 @@ class _Reader:
     """Reads a whole program along a form.
 
     All uses of a function are read at once: an argument that is `x1` in one use may be another one in the
-    next, as in ``f(x1, x1) - f(x1, x2)``.
+    next, as in ``f(x1, x1) - f(x1, x2)``. The numbers in an argument decide as well: `x1 + 3` is no
+    argument of ``f(x1 + 2)``.
     """
 
-    def __init__(self, form: Form, tokens: list[int]) -> None:
-        self.form, self.tokens = form, tokens
+    def __init__(self, form: Form, tokens: np.ndarray, constants: np.ndarray) -> None:
+        self.form, self.tokens = form, tokens.tolist()
+        at = np.flatnonzero(tokens == form.tokens.constant).tolist()
+        self.numbers: dict[int, float] = dict(zip(at, constants.tolist()))  # by their positions
+        self.form_numbers: list[float] = form.code.numbers.tolist()
+        self.named: dict[int, float] = {}  # the constants of the form that were read
         # Of each constant of the program, by its position: the function that has it, -1 for the form, and its
         # index there.
         self.places: dict[int, tuple[int, int]] = {}
 
     def parts(self) -> Parts | None:
         code = self.form.code
-        n, at, begins = len(self.tokens), 0, dict[int, int]()
+        at, begins = 0, dict[int, int]()
         for kind, value in zip(code.kinds[: code.n_instructions].tolist(), code.values.tolist()):
-            if at >= n or (kind != CALL and not self._takes(kind, value, at)):
+            if at >= len(self.tokens) or (kind != CALL and not self._takes(at, kind, value)):
                 return None
             if kind == CALL:
                 begins[value] = at
             at = self._end(at) if kind == CALL else at + 1
-        if at != n:
+        if at != len(self.tokens):
             return None
         functions = list[list[int]]()
         for f in range(len(self.form.functions)):
@@ -285,25 +287,23 @@ class _Reader:
     def _end(self, at: int) -> int:
         return int(subtree_end(np.array(self.tokens, dtype=np.int64), at, self.form.tokens.arity))
 
-    def _takes(self, kind: int, value: int, at: int) -> bool:
-        """Return whether a token is that of an instruction, and keep the place of a constant."""
-        if kind == TOKEN:
-            return self.tokens[at] == value
+    def _takes(self, at: int, kind: int, value: int) -> bool:
+        """Return whether an instruction wrote a token, and keep the place of a constant."""
+        if kind == TOKEN or at not in self.numbers:
+            return kind == TOKEN and self.tokens[at : at + 1] == [value]
         self.places[at] = (-1, value if kind == NAMED else -1)
-        return self.tokens[at] == self.form.tokens.constant
+        number = self.numbers[at]
+        is_named = kind == NAMED
+        return number == (self.named.setdefault(value, number) if is_named else self.form_numbers[value])
 
     def _tree(self, f: int, calls: list[int], begins: list[int]) -> list[int] | None:
         """Return the tokens of a function over its arguments, None if its uses are of different functions."""
-        code, tokens = self.form.code, self.form.tokens
+        tokens = self.form.tokens
         places, end = begins, self._end(begins[0])
         tree, n_constants = list[int](), 0
         while places[0] < end:
             argument = self._argument_at(calls, places)
             if argument >= 0:
-                for j, call in enumerate(calls):
-                    begin, stop = code.arguments[call, argument : argument + 2].tolist()
-                    for i in range(begin, stop):  # which all are here
-                        self._takes(int(code.kinds[i]), int(code.values[i]), places[j] + i - begin)
                 sizes = [len(self.form.arguments[call][argument]) for call in calls]
                 places = [at + size for at, size in zip(places, sizes)]
                 tree.append(tokens.first_variable + argument)
@@ -321,9 +321,10 @@ class _Reader:
     def _argument_at(self, calls: list[int], places: list[int]) -> int:
         """Return the argument that stands in all uses of a function, the longest of several, or -1."""
         arguments = [self.form.arguments[call] for call in calls]
-        here = [
-            j
-            for j in range(len(arguments[0]))
-            if all(self.tokens[at : at + len(own[j])] == own[j] for at, own in zip(places, arguments))
-        ]
-        return max(here, key=lambda j: len(arguments[0][j]), default=-1)
+        for j in sorted(range(len(arguments[0])), key=lambda j: -len(arguments[0][j])):
+            named = self.named.copy()  # which an argument changes that fits in a part only
+            uses = zip(places, (own[j] for own in arguments))
+            if all(self._takes(at + i, *each) for at, own in uses for i, each in enumerate(own)):
+                return j
+            self.named = named
+        return -1
