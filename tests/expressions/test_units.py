@@ -110,7 +110,7 @@ def test_what_is_no_unit_never_reaches_the_parser(text, monkeypatch):
     [
         ({"units": {"m": "kq"}}, r"units\['m'\]='kq' is no unit that pint knows \('kq' is not defined"),
         ({"units": {"mm": "kg"}}, "units names 'mm', which is no column; did you mean 'm'"),
-        ({"units": {"mass": "kg"}}, "units names 'mass', which is no column; the columns are m, v, h"),
+        ({"units": {"mass": "kg"}}, "units names 'mass', which is no column; choose from m, v, h"),
         (
             {"y_units": "kg/m3"},
             r"of the target='kg/m3' is no unit that pint knows \('m3' is not defined",

@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, va
 
 from dgsr.data.groups import NEW_GROUPS
 from dgsr.expressions.programs.library import Library, library_of, library_over
+from dgsr.expressions.trees.syntax import suggestion
 from dgsr.expressions.trees.trees import MAX_LEVELS
 from dgsr.pareto import SELECTIONS
 from dgsr.search import OBJECTIVES
@@ -156,9 +157,7 @@ def _settings(name: str, given: Mapping[str, Any] | None, known: Mapping[str, An
     """Return all settings of a group, those that are given in the place of their defaults."""
     for key in given or {}:
         if key not in known:
-            similar = difflib.get_close_matches(str(key), known, 1, 0.6)
-            mend = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(known)}."
-            raise ValueError(f"{name}[{key!r}] is unknown; {mend}")
+            raise ValueError(f"{name}[{key!r}] is unknown; {suggestion(key, known)}")
     found = {key: default for key, (default, _) in known.items()} | dict(given or {})
     validate_parameter_constraints({key: rule for key, (_, rule) in known.items()}, found, f"`{name}`")
     return found

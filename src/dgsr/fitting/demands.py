@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -11,6 +10,7 @@ from typing import Any
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import SYMBOLS, Library
 from dgsr.expressions.programs.nesting import MOST_NESTED
+from dgsr.expressions.trees.syntax import suggestion
 
 # Operators that write the scale and the offset of a formula.
 _AROUND = ("add", "sub", "mul", "neg")
@@ -106,6 +106,4 @@ def _token(
             f"{place} is a fitted number, which is neither a column nor an operator; for formulas without "
             "such numbers choose a library without constants: 'koza', or Library(..., has_constants=False)."
         )
-    similar = difflib.get_close_matches(str(name), known, 1, 0.6)
-    mend = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join([*known][:60])}."
-    raise ValueError(f"{place} is {kind} of the library; {mend}")
+    raise ValueError(f"{place} is {kind} of the library; {suggestion(name, known)}")

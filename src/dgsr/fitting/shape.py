@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
@@ -11,6 +10,7 @@ from typing import Any
 from dgsr.data.dataset import SOME_ROWS, evenly_spaced
 from dgsr.data.table import Table
 from dgsr.expressions.programs.shape import Known, ShapeConstraints
+from dgsr.expressions.trees.syntax import suggestion
 
 _DIRECTIONS = {"increasing": 1, "decreasing": -1}
 # The key of `at` for the value of the target.
@@ -94,6 +94,4 @@ def _column(name: Any, names: Sequence[str], place: str) -> int:
     """Return the index of a column; ValueError if there is none of the name."""
     if name in names:
         return names.index(name)
-    similar = difflib.get_close_matches(str(name), names, 1, 0.6)
-    mend = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(names[:60])}."
-    raise ValueError(f"{place} names {name!r}, which is no column; {mend}")
+    raise ValueError(f"{place} names {name!r}, which is no column; {suggestion(name, names)}")

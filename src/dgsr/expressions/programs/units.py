@@ -7,7 +7,6 @@ factor to the base unit matters where the unit of a constant is printed
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgsr.expressions.programs.library import Library
+from dgsr.expressions.trees.syntax import suggestion
 
 # The texts given to pint are names of units with small powers, joined by *, / and blanks, with one level of
 # parentheses, since pint would also raise numbers to powers. Most characters of a unit:
@@ -120,10 +120,7 @@ class Units:
         names = list(feature_names)
         for name in units:
             if name not in names:
-                similar = difflib.get_close_matches(str(name), names, 1, 0.6)
-                columns = f"the columns are {', '.join(names[:60])}."
-                mend = f"did you mean {similar[0]!r}?" if similar else columns
-                raise ValueError(f"units names {name!r}, which is no column; {mend}")
+                raise ValueError(f"units names {name!r}, which is no column; {suggestion(name, names)}")
         read = [_read(units.get(name), f"units[{name!r}]") for name in names]
         read.append(_read(y_units, "unit of the target"))
         found = {name for one in read if one is not None for name in one[0]}

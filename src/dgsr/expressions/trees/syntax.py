@@ -13,7 +13,7 @@ from __future__ import annotations
 import decimal
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from dgsr.expressions.trees.evaluation import MAX_EXPONENT, Functions
@@ -343,6 +343,19 @@ def _unquoted(text: str) -> str:
 def shown(text: str) -> str:
     """Return the text of a formula for an error message, which has its beginning if it is long."""
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: the most similar known one, or the first 60.
+
+    Examples
+    --------
+    >>> suggestion("doze", ["dose", "rate"])
+    "did you mean 'dose'?"
+    """
+    names = list(known)
+    similar = difflib.get_close_matches(str(name), names, 1, 0.6)
+    return f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(names[:60])}."
 
 
 def to_text(tree: Tree) -> str:
