@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.exports.symbolic import from_sympy, to_sympy
+from dgsr.expressions.programs.library import library_of
 from dgsr.expressions.programs.translation import from_program, to_program
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.evaluation import evaluate, evaluate_strictly
@@ -394,6 +395,13 @@ def test_a_program_uses_the_tokens_its_library_has(text, program, printed):
     names = [library.tokens[token].name for token in tokens]
     assert " ".join(str(next(values)) if name == "const" else name for name in names) == program
     assert to_text(tidy(from_program(library, tokens, constants))) == printed
+
+
+@pytest.mark.parametrize("library", [get_library("koza-const", 1), library_of(["+", "*"])])
+def test_a_high_power_has_values_for_negative_numbers_without_the_operator(library):
+    expression = Expression.from_text("x1**27", library)
+    assert expression.text == "x1**27"
+    assert expression([[-1.1]]) == pytest.approx(-(1.1**27))
 
 
 def _has_undefined_number(tree):

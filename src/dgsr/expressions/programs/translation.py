@@ -13,6 +13,7 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.trees.evaluation import evaluate_strictly
 from dgsr.expressions.trees.syntax import shown, to_text
 from dgsr.expressions.trees.trees import (
+    LARGEST_POWER,
     MAX_LEVELS,
     POWER_TOKENS,
     SUMS,
@@ -27,7 +28,7 @@ from dgsr.expressions.trees.trees import (
 #: Most tokens of a program that is written from a tree: operators that the library lacks are expressed by
 #: others, and each tan in tan(tan(..)) doubles the length.
 MAX_TOKENS = 2_000
-# Largest power, numerator and denominator that are written out in a program without constants.
+# Largest numerator and denominator that are written out in a program without constants.
 _MAX_WRITTEN_OUT = 20
 
 
@@ -275,7 +276,7 @@ class _Writer:
     def _power(self, tree: Tree) -> None:
         _, base, exponent = tree
         exponent = _folded(exponent)
-        is_whole = is_number(exponent) and exponent == int(exponent) and abs(exponent) <= _MAX_WRITTEN_OUT
+        is_whole = is_number(exponent) and exponent == int(exponent) and abs(exponent) <= LARGEST_POWER
         token = POWER_TOKENS.get(exponent)
         if token in self.index:
             self._token(str(token), base)
