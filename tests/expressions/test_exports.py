@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 
 from dgsr.expressions import Constraints, Expression, get_library
 from dgsr.expressions.exports.identifiers import identifiers
+from dgsr.expressions.programs.library import library_of
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
@@ -250,6 +251,16 @@ def test_the_text_reads_back_to_a_formula_of_the_same_values(seed, name):
     X = np.concatenate([points(seed), edges])
     for expression in drawn(seed, 6, get_library(name, 3)):
         read = Expression.from_text(expression.text, expression.library)
+        settled = is_settled(expression, X, may_overflow=False) & is_settled(read, X, may_overflow=False)
+        assert_same(expression, X, read(X), settled)
+
+
+@pytest.mark.parametrize("operators", ["+ * ^", "+ * sqrt inv", "+ * neg ^ sin"])
+def test_the_text_reads_back_without_the_operators_for_its_signs(operators):
+    library = library_of(operators.split()).with_variables(3)
+    X = points(4)
+    for expression in drawn(4, 40, library):
+        read = Expression.from_text(expression.text, library)
         settled = is_settled(expression, X, may_overflow=False) & is_settled(read, X, may_overflow=False)
         assert_same(expression, X, read(X), settled)
 

@@ -12,6 +12,7 @@ from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
 from dgsr.expressions.formulas.coordinates import Coordinates
 from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import library_of
 from dgsr.fitting.initial import initial_programs
 from searches import flat_regressor
 
@@ -54,6 +55,14 @@ def test_columns_whose_names_are_no_words_stand_in_backticks():
     assert model.score(table, y) > 1.0 - 1e-12
     again = Expression.from_text(str(model.expression_), model.library_, table.columns)
     np.testing.assert_allclose(again(X), y, rtol=1e-6)
+
+
+def test_a_difference_is_written_with_the_operators_that_there_are():
+    library = library_of(["+", "*", "^"]).with_variables(2)
+    coordinates = Coordinates(np.zeros(2), np.ones(2))
+    initial, _ = initial_programs(["a*(x1 - 3*x2)/x2"], library, ["x1", "x2"], coordinates, Constraints())
+    expected = (X[:, 0] - 3.0 * X[:, 1]) / X[:, 1]
+    np.testing.assert_allclose(initial.programs.predict(X[:, :2])[0], expected)
 
 
 def test_formulas_compete_with_their_exact_values():

@@ -15,6 +15,7 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
+from dgsr.expressions.programs.translation import in_operators_of
 from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.trees import Tree, is_number, leaves, map_leaves, nodes
 from dgsr.kernels.grammar import are_valid
@@ -127,7 +128,7 @@ def _read(text: str, library: Library, names: Sequence[str]) -> Tree:
     over_columns = map_leaves(tree, replaced)
     if not any(leaf in columns for leaf in leaves(tree) if isinstance(leaf, str)):
         raise ValueError(f"it has no column; the columns are {', '.join(map(syntax.quoted, names[:20]))}.")
-    return over_columns
+    return in_operators_of(library, over_columns)
 
 
 def _without_scale(tree: Tree, library: Library) -> Tree:

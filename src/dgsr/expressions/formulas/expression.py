@@ -13,7 +13,12 @@ from dgsr.expressions.exports.c_export import to_c
 from dgsr.expressions.exports.python_export import to_jax, to_python
 from dgsr.expressions.formulas.common_forms import outermost_named
 from dgsr.expressions.programs.library import Library
-from dgsr.expressions.programs.translation import from_program, places_of_constants, to_program
+from dgsr.expressions.programs.translation import (
+    from_program,
+    in_operators_of,
+    places_of_constants,
+    to_program,
+)
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.evaluation import Functions, evaluate_strictly
@@ -94,7 +99,7 @@ class Expression:
         names = _names(library, feature_names)
         tree = syntax.parse(text, names, library.functions)
         tree = rename(tree, dict(zip(names, library.variable_names)))
-        return cls.from_tree(tree, library, feature_names)
+        return cls.from_tree(in_operators_of(library, tree), library, feature_names)
 
     @classmethod
     def from_tree(

@@ -22,6 +22,7 @@ from dgsr.expressions.trees.trees import (
     is_number,
     leaves,
     nodes,
+    rewritten,
     variables_of,
 )
 
@@ -132,6 +133,27 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
         over 2,000 tokens or 130 levels.
     """
     return write_program(tree, library)[:2]
+
+
+def in_operators_of(library: Library, tree: Tree) -> Tree:
+    """Return a tree with what the text of a program has and the library lacks in terms of other operators.
+
+    The text of x1 + -2.0*x2 is x1 - 2*x2, that of x1*pow(x2, -1) is x1/x2, and that of sqrt(cube(x1)) is
+    x1**1.5.
+    """
+    has = library.index
+
+    def rule(node: Tree) -> Tree:
+        match node:
+            case ("sub", a, b) if "sub" not in has and ("neg" in has or library.has_constants):
+                return ("add", a, ("neg", b))
+            case ("div", a, b) if "div" not in has and ({"inv", "pow"} & has.keys() or not variables_of(b)):
+                return ("pow", b, -1) if a == 1 else ("mul", a, ("pow", b, -1))
+            case ("pow", a, Fraction(denominator=2) as b) if "pow" not in has and "sqrt" in has:
+                return ("sqrt", ("pow", a, b.numerator))
+        return node
+
+    return rewritten(tree, rule)
 
 
 class FreeProgram(NamedTuple):
