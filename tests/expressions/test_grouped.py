@@ -64,8 +64,9 @@ def test_labels_may_be_tuples_except_in_python():
         found.to_python()
 
 
-def test_exported_python_predicts_as_the_formula_does():
-    found = formula()
+@pytest.mark.parametrize("column", ["group", 'kind\nof "plant" \\'])
+def test_exported_python_predicts_as_the_formula_does(column):
+    found = formula(("x", column))
     source = {}
     exec(found.to_python("law"), source)
     x, labels = np.linspace(0.0, 2.0, 4), ["C", "A", "B", "new"]

@@ -186,7 +186,7 @@ class GroupedExpression(Expression):
         arguments = [f"x{i + 1}" for i in range(self.library.n_variables)]
         inputs = ", ".join(arguments)
         lines = [
-            f"# {names} by {self.feature_names[by_group.column]}",
+            f"# {names} by {self.feature_names[by_group.column]!r}",
             f"CONSTANTS = {constants!r}",
             f"MEANS = {tuple(by_group.typical.tolist())!r}",
             "",
