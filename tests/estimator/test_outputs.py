@@ -229,6 +229,17 @@ def test_a_report_has_the_pages_of_every_output_and_their_formulas_above(laws, t
         laws.report(path, X, LAWS[:, 0])
 
 
+def test_the_report_of_every_output_has_its_own_rows_held_out(laws, tmp_path):
+    path = tmp_path / "report.html"
+    laws.report(path, target=["area", "sum"], test=(X[:10], LAWS[:10]))
+    frames = re.findall('srcdoc="([^"]*)"', path.read_text(encoding="utf-8"))
+    for name, one, y, frame in zip(["area", "sum"], laws.estimators_, LAWS.T, frames, strict=True):
+        one.report(path, target=name, test=(X[:10], y[:10]))
+        assert html.unescape(frame) == path.read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"y has shape \(10,\); give a column for each of 2 targets"):
+        laws.report(path, test=(X[:10], LAWS[:10, 0]))
+
+
 @pytest.mark.parametrize("display", [ParetoFrontDisplay, SearchHistoryDisplay])
 def test_a_display_is_of_one_output(laws, display):
     with pytest.raises(ValueError, match=r"2 outputs; give one of its estimators_"):

@@ -48,21 +48,23 @@ def write_reports(
     *,
     target: Sequence[str],
     title: str | None = None,
+    test: tuple[Any, ...] | None = None,
     **options: Any,
 ) -> None:
     """Write the reports of the fits of several targets, whose names are `target`, to one file.
 
-    `y` has a column for each target; X and y are the rows of the fits if they are None. Options are those of
-    `dgsr.reporting.write_report`. ValueError if `y` has another number of columns.
+    `y`, and that of `test`, has a column for each target; X and y are the rows of the fits if they are None.
+    Options are those of `dgsr.reporting.write_report`. ValueError if `y` has another number of columns.
     """
-    targets = [None] * len(estimators) if y is None else np.asarray(y).T
-    if len(targets) != len(estimators):
-        raise ValueError(f"y has shape {np.shape(y)}; give a column for each of {len(estimators)} targets.")
+    n = len(estimators)
+    targets = [None] * n if y is None else _columns(y, n)
+    tests = [None] * n if test is None else [(test[0], own, *test[2:]) for own in _columns(test[1], n)]
     formulas, frames = [], []
     with TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
-        for i, (estimator, name, values) in enumerate(zip(estimators, target, targets, strict=True)):
-            estimator.report(page, X, values, target=name, **options)
+        each = zip(estimators, target, targets, tests, strict=True)
+        for i, (estimator, name, values, held_out) in enumerate(each):
+            estimator.report(page, X, values, target=name, test=held_out, **options)
             text = html.escape(f"{name} = {estimator.expression_.text}")
             formulas.append(f'<li><a href="#target-{i}"><code>{text}</code></a></li>')
             content = html.escape(page.read_text(encoding="utf-8"))
@@ -73,3 +75,11 @@ def write_reports(
         frames="\n".join(frames),
     )
     write_atomically(path, whole.encode(errors="backslashreplace"))
+
+
+def _columns(y: Any, n: int) -> np.ndarray:
+    """Return the targets (n, n_rows); ValueError if there are not `n` of them."""
+    columns = np.asarray(y).T
+    if len(columns) != n:
+        raise ValueError(f"y has shape {np.shape(y)}; give a column for each of {n} targets.")
+    return columns
