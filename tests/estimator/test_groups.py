@@ -140,7 +140,9 @@ def test_groups_apart_from_X_have_a_name_that_no_column_has(data, tmp_path):
     found.report(tmp_path / "own.html")
     found.report(tmp_path / "given.html", X, y, groups=labels)
     for name in ("own.html", "given.html"):
-        assert "Constants by group_2: A: k = " in (tmp_path / name).read_text(encoding="utf-8")
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        assert "Constants by group_2: A: k = " in page
+        assert "regressor.fit(X, y, groups=groups)" in page
     renamed = found.with_feature_names(["t"])
     np.testing.assert_array_equal(
         renamed.predict(X.set_axis(["t"], axis=1), groups=labels), found.predict(X, groups=labels)

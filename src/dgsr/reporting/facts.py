@@ -103,6 +103,7 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
             lines.append(f"    {parameter}={_source(value)}\n")
     arguments = "".join(["\n", *lines]) if lines else ""
     fitted = "X, y, sample_weight=sample_weight" if weighted else "X, y"
+    fitted += ", groups=groups" * (estimator.group_column_ == getattr(estimator, "n_features_in_", -1))
     names = f"{name}, Units" if "Units(" in arguments else name
     return f"from {module} import {names}\n\nregressor = {name}({arguments})\nregressor.fit({fitted})\n"
 
