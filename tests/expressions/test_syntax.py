@@ -496,6 +496,11 @@ def test_what_a_library_cannot_write_is_named(text, library, message):
         to_program(parse(text), get_library(library, 2))
 
 
+def test_what_a_library_cannot_write_is_named_by_the_columns():
+    with pytest.raises(ValueError, match=r"'abs\(`a b` - 2\)' cannot be written"):
+        Expression.from_text("abs(`a b` - 2)*mass", get_library("koza", 2), np.array(["mass", "a b"]))
+
+
 @pytest.mark.parametrize(
     "text", ["1e400*x1", "x1 + 1e400", "-1e400", "x1**1e400", "1/(1 + 1/0)", "exp(-1/0)"]
 )

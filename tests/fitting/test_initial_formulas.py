@@ -149,6 +149,12 @@ def test_a_formula_that_cannot_be_used_is_refused(case):
         fitted(*formulas)
 
 
+def test_what_cannot_be_written_is_named_by_the_columns():
+    table = pd.DataFrame(X, columns=["mass", "speed", "width"])
+    with pytest.raises(ValueError, match=r"\[0\]: 'abs\(speed\)' cannot be written with library 'koza'"):
+        fitted("abs(speed)*mass", table=table, library="koza")
+
+
 def test_a_misspelt_column_is_no_constant():
     table = pd.DataFrame(X, columns=["mass", "speed", "width"])
     with pytest.raises(ValueError, match=r"'masss' is no column\. Did you mean 'mass'\?"):

@@ -15,7 +15,7 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import Nesting
-from dgsr.expressions.programs.translation import in_operators_of
+from dgsr.expressions.programs.translation import in_operators_of, to_program
 from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.trees import Tree, is_number, leaves, map_leaves, nodes
 from dgsr.kernels.grammar import are_valid
@@ -50,7 +50,7 @@ def initial_programs(
             tree = _read(str(formula), library, names)
             if any(node[0] == "div" and node[2] == 0 for node in nodes(tree)):
                 raise ValueError("it divides by the number 0; write another number, or a name for it.")
-            given = Expression.from_tree(tree, library)
+            given = Expression(library, *to_program(tree, library, names))
             program = _bare(coordinates.read(given))
             if program.length > constraints.max_length:
                 raise ValueError(

@@ -106,7 +106,7 @@ class Expression:
         cls, tree: Tree, library: Library, feature_names: Sequence[str] | None = None
     ) -> Expression:
         """Return the formula of a tree over x1 .. xd; ValueError if the library lacks tokens for it."""
-        return cls(library, *to_program(tree, library), feature_names)
+        return cls(library, *to_program(tree, library, _names(library, feature_names)), feature_names)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Predict.

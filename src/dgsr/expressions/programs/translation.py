@@ -22,6 +22,7 @@ from dgsr.expressions.trees.trees import (
     is_number,
     leaves,
     nodes,
+    rename,
     rewritten,
     variables_of,
 )
@@ -119,12 +120,13 @@ def _whole_or_float(value: float) -> int | float:
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
 
-def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
+def to_program(tree: Tree, library: Library, names: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Return the tokens (length,), int64, of a tree in a library, and its constants (n_constants,), float64.
 
     Operators that the library lacks are expressed by others: without ``pow``, whole powers by products, other
     powers and roots by exp and log; tan by sin and cos, and so on. Numbers become ``const`` tokens, or,
-    without constants, sums of x1 over sums of x1: 2/3 is (x1 + x1)/(x1 + x1 + x1).
+    without constants, sums of x1 over sums of x1: 2/3 is (x1 + x1)/(x1 + x1 + x1). Messages have `names` for
+    x1 .. xd.
 
     Raises
     ------
@@ -132,7 +134,7 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
         If a part cannot be written, where the message says how to correct it, or if the program would have
         over 2,000 tokens or 130 levels.
     """
-    return write_program(tree, library)[:2]
+    return write_program(tree, library, names)[:2]
 
 
 def in_operators_of(library: Library, tree: Tree) -> Tree:
@@ -164,9 +166,9 @@ class FreeProgram(NamedTuple):
     free: np.ndarray  # (n_constants,) bool
 
 
-def write_program(tree: Tree, library: Library) -> FreeProgram:
+def write_program(tree: Tree, library: Library, names: Sequence[str] = ()) -> FreeProgram:
     """Write a tree as `to_program` does; the constants computed from floats of the tree are free."""
-    writer = _Writer(library)
+    writer = _Writer(library, names)
     writer.write(tree)
     return FreeProgram(
         np.array(writer.tokens, dtype=np.int64),
@@ -192,8 +194,9 @@ _WRITTEN_OUT = {
 class _Writer:
     """Appends the tokens and constants of trees to lists."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, names: Sequence[str]) -> None:
         self.library = library
+        self.names = dict(zip(library.variable_names, names))
         self.index = library.index
         self.tokens: list[int] = []
         self.constants: list[float] = []
@@ -242,9 +245,8 @@ class _Writer:
             self.write(child)
 
     def _fail(self, tree: Tree, mend: str) -> None:
-        raise ValueError(
-            f"{shown(to_text(tree))!r} cannot be written with library {self.library.name!r}: {mend}."
-        )
+        part = shown(to_text(rename(tree, self.names)))
+        raise ValueError(f"{part!r} cannot be written with library {self.library.name!r}: {mend}.")
 
     def _within(self, tree: Tree, written_out: Tree) -> None:
         """Write a replacement of `tree`; an error about an operator that the library lacks names `tree`."""
