@@ -179,6 +179,7 @@ def test_a_further_pass_keeps_rules_for_whole_formulas():
         ({"forbidden": ["p"]}, "has 'p', which is forbidden"),
         ({"library": "koza"}, "needs fitted constants, which library='koza' lacks"),
         ({"operators": ["+", "*"], "form": "f(T) - f(p)"}, "it needs sub, which this library lacks; use one"),
+        ({"operators": ["+", "*"], "form": "f(T)*abs(k*p)"}, r"'abs\(k\*p\)' cannot be written"),
         ({"max_length": 6}, "leaves f fewer than 3 of the max_length=6 tokens"),
         ({"form": "f(T) +"}, "position 6, 'the end'"),
         ({"form": "f(Tx) + f(p)"}, "position 2, 'Tx': an argument has no column; the columns are T, p, c"),

@@ -102,10 +102,11 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
         if parameter not in _WITHOUT_EFFECT and repr(value) != repr(defaults[parameter].default):
             lines.append(f"    {parameter}={_source(value)}\n")
     arguments = "".join(["\n", *lines]) if lines else ""
-    fitted = "X, y, sample_weight=sample_weight" if weighted else "X, y"
-    fitted += ", groups=groups" * (estimator.group_column_ == getattr(estimator, "n_features_in_", -1))
+    fitted = ["X", "y"] + ["sample_weight=sample_weight"] * weighted
+    fitted += ["groups=groups"] * (estimator.group_column_ == getattr(estimator, "n_features_in_", -1))
     names = f"{name}, Units" if "Units(" in arguments else name
-    return f"from {module} import {names}\n\nregressor = {name}({arguments})\nregressor.fit({fitted})\n"
+    made = f"from {module} import {names}\n\nregressor = {name}({arguments})\n"
+    return made + f"regressor.fit({', '.join(fitted)})\n"
 
 
 def caveats(estimator: Any) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import write_program
-from dgsr.expressions.trees.syntax import parse_form
+from dgsr.expressions.trees.syntax import parse_form, to_text
 from dgsr.expressions.trees.trees import Tree, rename, rewritten
 from dgsr.kernels.forms import CALL, NAMED, NUMBER, TOKEN, FormCode, Tokens, fill
 from dgsr.kernels.growth import subtree_end
@@ -223,7 +223,11 @@ class _CodeWriter:
         places = (f"{_PLACE}{i}" for i in range(len(self.calls)))
         leaves = [*self.columns, *self.form.constants, *places]
         over = self.library.with_variables(len(leaves))
-        program = write_program(rename(tree, dict(zip(leaves, over.variable_names))), over)
+        program = write_program(
+            rename(tree, dict(zip(leaves, over.variable_names))),
+            over,
+            names=[*self.columns, *self.form.constants, *map(to_text, self.calls)],
+        )
         numbers = iter(program.constants.tolist())
         found = []
         for token in program.tokens.tolist():
