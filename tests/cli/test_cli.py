@@ -1228,6 +1228,22 @@ def test_bench_names_an_unknown_set_problem_or_method(arguments):
     assert "\n" not in result.stderr.strip()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["bench", "nguyen", "--out"], "missing/runs.jsonl"),
+        (["bench", "nguyen", "--out"], "."),
+        (["bench", "--table", "laws", "--hours", "0", "--out"], "file"),
+    ],
+)
+def test_a_place_where_runs_cannot_be_kept_is_named_with_what_to_do(tmp_path, arguments, place):
+    (tmp_path / "file").touch()
+    result = run(*arguments, str(tmp_path / place))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {tmp_path / place} cannot be read or written (")
+    assert result.stderr.endswith("name a place in a folder that exists, and that may be read and written.\n")
+
+
 def test_bench_without_any_time_is_refused_before_a_run_fails(tmp_path):
     out = tmp_path / "runs.jsonl"
     result = run("bench", "nguyen", "--method", "gp", "--max-time", "0", "--out", str(out))

@@ -109,8 +109,14 @@ def print_message(message: str) -> None:
 
 def print_error(error: Exception) -> None:
     """Print an error in one line, unless the reader of the output, such as head, has ended."""
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None:  # of the operating system, without a mend
+        text = (
+            f"{error.filename} cannot be read or written ({error.strerror}); name a place in a folder that "
+            "exists, and that may be read and written."
+        )
     if not isinstance(error, BrokenPipeError):
-        print_message(f"error: {error}")
+        print_message(f"error: {text}")
 
 
 def print_note(message: str) -> None:
