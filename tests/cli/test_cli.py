@@ -1244,6 +1244,15 @@ def test_a_place_where_runs_cannot_be_kept_is_named_with_what_to_do(tmp_path, ar
     assert result.stderr.endswith("name a place in a folder that exists, and that may be read and written.\n")
 
 
+def test_bench_without_any_process_is_refused(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    result = run("bench", "nguyen", "--method", "gp", "--n-jobs", "0", "--out", str(out))
+    assert (result.exit_code, result.stdout, out.exists()) == (2, "", False)
+    assert result.stderr == (
+        "error: n_jobs=0 leaves no run a process; give 1, or more, or -1 for one per core.\n"
+    )
+
+
 def test_bench_without_any_time_is_refused_before_a_run_fails(tmp_path):
     out = tmp_path / "runs.jsonl"
     result = run("bench", "nguyen", "--method", "gp", "--max-time", "0", "--out", str(out))

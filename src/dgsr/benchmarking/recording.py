@@ -51,7 +51,7 @@ def record_all(
     Raises
     ------
     ValueError
-        If runs would be added to a file with runs of another or of an unknown commit.
+        If `n_jobs` is 0, or runs would be added to a file with runs of another or of an unknown commit.
     OSError
         If `out` cannot be written; this is raised before any run.
     """
@@ -59,6 +59,8 @@ def record_all(
     def name(record: Mapping[str, Any]) -> str:
         return json.dumps([record.get(entry) for entry in key], sort_keys=True)
 
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 leaves no run a process; give 1, or more, or -1 for one per core.")
     by_name = {name(run.identity()): run for run in runs}
     known = read_records(out) if out and Path(out).exists() else []
     records = {name(record): record for record in known}

@@ -168,7 +168,8 @@ def run_set(
     Raises
     ------
     ValueError
-        If a set, problem or method is unknown, or runs would be added to a file with runs of another commit.
+        If a set, problem or method is unknown, `n_jobs` is 0, or runs would be added to a file with runs of
+        another commit.
     OSError
         If `out` cannot be written; this is raised before any run.
     """
