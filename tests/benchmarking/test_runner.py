@@ -231,6 +231,15 @@ def test_a_part_of_a_compressed_file_that_was_cut_off_anywhere_is_run_again(tmp_
     assert out.read_bytes() == written  # as one part
 
 
+@pytest.mark.parametrize("content", [b"y,a\n1,2\n", b"1\n2\n", b"\x89PNG\n\xff"])
+def test_runs_are_not_added_to_a_file_of_anything_else(out, content):
+    written = gzip.compress(content) if out.suffix == ".gz" else content
+    out.write_bytes(written)
+    with pytest.raises(ValueError, match="has a line that is no run of a benchmark"):
+        run(out)
+    assert (out.read_bytes(), Oracle.fits) == (written, 0)
+
+
 def test_a_failing_run_is_recorded_and_tried_again(out):
     options = {"oracle": {"fails": True}}
     records = run(out, options=options)

@@ -7,7 +7,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,18 @@ Record = Mapping[str, Any]
 
 
 def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
-    """Return the records in a file of JSON lines, without a line that is incomplete after a kill."""
+    """Return the records in a file of JSON lines, without a line that is incomplete after a kill.
+
+    Raises ValueError if a line is the beginning of no record, so that runs are not added to another file.
+    """
     records = []
     for line in _lines(Path(path)):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(record, dict):
-            records.append(record)
+        if not line.startswith(("{", "\n")):
+            raise ValueError(
+                f"{path} has a line that is no run of a benchmark, {line[:40]!r}; name another file."
+            )
+        with suppress(json.JSONDecodeError):
+            records.append(json.loads(line))
     return records
 
 
@@ -80,10 +83,10 @@ def is_compressed(path: str | os.PathLike) -> bool:
 
 def _lines(path: Path) -> Iterator[str]:
     if not is_compressed(path):
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             yield from file
         return
-    with gzip.open(path, "rt", encoding="utf-8") as file:
+    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
         try:
             yield from file
         except (EOFError, gzip.BadGzipFile, zlib.error):  # its last writer was killed while writing a part
