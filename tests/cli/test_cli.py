@@ -247,6 +247,18 @@ def test_the_inputs_and_the_weights_are_columns_of_choice(write):
 
 
 @pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("1,2,1\n3,4,-0.5\n", r"line 3: -0\.5 for 'n' is a negative weight; write weights of at least 0"),
+        ("1,2,0\n3,,1\n5,6,0\n", r"has weights 'n' that are all 0; give some row another"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(write, rows, message):
+    with pytest.raises(TableError, match=message):
+        read_table(write(f"y,a,n\n{rows}"), "y", weights="n")
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"columns": ["a", "z"]}, "no column 'z'; its columns are 'a', 'n', 'y'"),

@@ -86,7 +86,8 @@ def read_table(
     ------
     TableError
         If there is no such file, it is not a table of finite numbers with at least two rows and two
-        columns, or it lacks a column; or if an input is given twice, or is the target or the weights, too.
+        columns, or it lacks a column; or if an input is given twice, or is the target or the weights, too; or
+        if a weight is negative, or all are 0.
     """
     target = one_line(target)
     weights = None if weights is None else one_line(weights)
@@ -121,6 +122,13 @@ def read_table(
         raise TableError(
             f"{cells.path} has {found} of numbers under its header; a fit needs at least 2{why}."
         )
+    if weights is not None and (least := rows[weights].min()) < 0.0:
+        raise TableError(
+            f"{cells.path}, line {rows[weights].idxmin()}: {least:.15g} for {quoted(weights)} is a negative "
+            "weight; write weights of at least 0."
+        )
+    if weights is not None and not rows[weights].any():
+        raise TableError(f"{cells.path} has weights {quoted(weights)} that are all 0; give some row another.")
     n, values = len(columns), rows.to_numpy()
     are_counts = (
         weights is not None and cells.text.loc[rows.index, weights].str.fullmatch("[0-9]{1,15}").all()
