@@ -63,9 +63,10 @@ def run(*arguments: str):
         "a,y,b\n1,2,3\n4,5,6\n",
         "a;y;b\r\n1;2;3\r\n4;5;6",
         "\ufeffa\ty\tb\n1\t2\t3\n4\t5\t6\n",
+        "\ufeff\ufeffa,y,b\n1,2,3\n4,5,6\n",
         '\n"a", y ,b\n\n1e0, 2 ,3.0\n,,\n+4,5,6\n\n',
     ],
-    ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
+    ids=["commas", "semicolons", "tabs-and-byte-order-mark", "two-marks", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
     X, y, names, target, lines, notes, weights, units, groups = read_table(write(content), "y")

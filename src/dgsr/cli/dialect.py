@@ -232,7 +232,7 @@ def _decoded(content: bytes, path: str) -> tuple[str, list[str]]:
     has_mark = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     for encoding in ["utf-16"] if has_mark else ["utf-8-sig", "cp1252"]:
         try:
-            text = io.TextIOWrapper(io.BytesIO(content), encoding).read()
+            text = io.TextIOWrapper(io.BytesIO(content), encoding).read().lstrip("\ufeff")  # a second mark
         except UnicodeDecodeError:
             continue
         told = f"{path} is not text in UTF-8 and is read as Windows-1252."
