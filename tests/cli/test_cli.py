@@ -422,6 +422,14 @@ def test_long_names_are_short_in_formulas_and_a_legend_has_them_whole(regressor,
     assert json.loads(run(*given, "--json").stdout)["formula"] == "`total particulate mass (ug/m3)`*height"
 
 
+@pytest.mark.parametrize("target", ["area", "area (m2)"])
+def test_no_short_name_is_that_of_the_target(regressor, write, target):
+    path = write(f"area [ft2],height,{target}\n1,2,2\n2,3,6\n3,5,15\n")
+    result = run("fit", path, "--target", target)
+    assert "best NMSE 0.25: area_2\n" in result.stderr
+    assert f"\narea_2 = area [ft2]\n\n{target} = area_2*height\n" in result.stdout
+
+
 def test_a_table_breaks_no_name_and_no_number_on_a_terminal():
     formula = "1.25e-05*tpm + long_name_of_a_column*exp(-`a b`**2)/1250.75"
     screen = io.StringIO()
@@ -772,6 +780,15 @@ def test_a_form_has_its_parts_printed(data):
     (chosen,) = (row for row in result["pareto_front"] if row["chosen"])
     assert list(chosen["parts"]) == ["f(width)", "g(height)", "k"]
     assert all(f"\n{name} = {part}\n" in text for name, part in chosen["parts"].items())
+
+
+def test_no_short_name_is_that_of_a_part_of_a_form(write):
+    path = write("k (m),b,y\n1,2,5\n2,3,9\n3,5,18\n4,1,7\n")
+    options = ["--form", "f(b)*`k (m)` + k", "--max-evaluations", "500", "--random-state", "0"]
+    text = run("fit", path, "--target", "y", *options).stdout
+    assert "\nk_2 = k (m)\n" in text
+    assert "\ny = b*k_2 + 3\n" in text
+    assert "\nk = 3\n" in text
 
 
 def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):

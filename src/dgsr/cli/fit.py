@@ -219,8 +219,9 @@ def fit(
     from dgsr.cli.rules import TABLE, known_units, rules_of, units_of
     from dgsr.cli.tabular import read_table
 
+    line = partial(_search_line, target=target)
     with sigterm_interrupts() as signals:
-        with input_errors(signals=signals), warnings_as_notes(), progress(quiet, _search_line) as show:
+        with input_errors(signals=signals), warnings_as_notes(), progress(quiet, line) as show:
             check_files({"the table": data}, {"--save": save, "--report": report, "--checkpoint": checkpoint})
             table = read_table(data, target, columns or None, weights, decimal, thousands, groups)
             target = table.target
@@ -351,7 +352,8 @@ def _note_bad_fit(regressor: DGSRRegressor) -> None:
         print_note(f"no formula found fits better than the mean of the target; {advice}")
 
 
-def _search_line(progress: SearchProgress) -> str:
-    from dgsr.cli.names import with_short_names
+def _search_line(progress: SearchProgress, target: str) -> str:
+    from dgsr.cli.names import with_short_names, without_unit
 
-    return search_line(replace(progress, best_expression=with_short_names(progress.best_expression)))
+    taken = (target, without_unit(target)[0])
+    return search_line(replace(progress, best_expression=with_short_names(progress.best_expression, taken)))

@@ -50,11 +50,11 @@ def without_unit(name: str) -> tuple[str, str | None]:
 
 
 @cache
-def short_names(names: tuple[str, ...]) -> dict[str, str]:
+def short_names(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> dict[str, str]:
     """Return another name for each column that has a unit behind its name, a long name, or one with spaces.
 
     It is the name without the unit if that is short, and else the first letters of its words. No two names
-    are equal.
+    are equal, and none is among the words that are `taken`, such as the name of the target.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def short_names(names: tuple[str, ...]) -> dict[str, str]:
     """
     bare = {name: without_unit(name)[0] for name in names}
     changed = [name for name in names if bare[name] != name or _is_long(name)]
-    used = {*FUNCTIONS, *ALIASES, "pi", *(name for name in names if name not in changed)}
+    used = {*FUNCTIONS, *ALIASES, "pi", *taken, *(name for name in names if name not in changed)}
     short = {}
     for name in changed:
         word = _initials(bare[name]) if _is_long(bare[name]) else bare[name]
@@ -72,17 +72,18 @@ def short_names(names: tuple[str, ...]) -> dict[str, str]:
     return short
 
 
-def with_short_names(expression: Expression) -> Expression:
+def with_short_names(expression: Expression, taken: tuple[str, ...] = ()) -> Expression:
     """Return an expression with its `short_names`."""
-    short = short_names(expression.feature_names)
+    short = short_names(expression.feature_names, taken)
     return expression.with_feature_names([short.get(name, name) for name in expression.feature_names])
 
 
-def legend(expressions: Sequence[Expression]) -> list[str]:
+def legend(expressions: Sequence[Expression], taken: tuple[str, ...] = ()) -> list[str]:
     """Return a line for each short name in some expressions of the same columns."""
     used = {token - one.library.first_variable for one in expressions for token in one.tokens.tolist()}
     names = expressions[0].feature_names
-    return [f"{short} = {name}" for name, short in short_names(names).items() if names.index(name) in used]
+    short = short_names(names, taken)
+    return [f"{short[name]} = {name}" for name in short if names.index(name) in used]
 
 
 def _is_long(name: str) -> bool:

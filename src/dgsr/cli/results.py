@@ -78,10 +78,15 @@ def _shown(value: float | None) -> str:
 
 def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: bool) -> None:
     """Print the front of a fit and its formula as text, of a long front the rows about the chosen one."""
-    from dgsr.cli.names import legend, short_names, with_short_names
+    from dgsr.cli.names import legend, short_names, with_short_names, without_unit
     from dgsr.reporting.facts import window
 
-    front, names = regressor.pareto_front_, short_names(regressor.expression_.feature_names)
+    front = regressor.pareto_front_
+    chosen = front.index_of(regressor.expression_)
+    parts = result["pareto_front"][chosen].get("parts", {})
+    # A short name is neither that of the target, with or without its unit, nor that of a part of a form.
+    taken = (result["target"], without_unit(result["target"])[0], *(part.partition("(")[0] for part in parts))
+    names = short_names(regressor.expression_.feature_names, taken)
     has_units = any(candidate.units for candidate in front)
     rows = []
     for index, (row, candidate) in enumerate(zip(result["pareto_front"], front, strict=True)):
@@ -92,23 +97,22 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: boo
             "bits": f"{row['description_length']:.1f}",
             "NMSE": _shown(row["nmse"]),
             "leave-one-out": _shown(row["leave_one_out"]),
-            "formula": with_short_names(candidate.expression.shortened()).text,
+            "formula": with_short_names(candidate.expression.shortened(), taken).text,
         }
         rows.append(cells | ({"constants": candidate.units_text()} if has_units else {}))
-    chosen = front.index_of(regressor.expression_)
     first, last = (0, len(rows)) if all_rows else window(chosen, len(rows))
     print_table(rows[first:last])
     if last - first < len(rows):
         print_line(f"formulas {first} to {last - 1} of {len(rows)}; --all prints the others, too")
-    for line in legend([front[i].expression for i in {*range(first, last), *result["rivals"]}]):
+    for line in legend([front[i].expression for i in {*range(first, last), *result["rivals"]}], taken):
         print_line(line)
     print_line()
-    print_line(f"{result['target']} = {with_short_names(regressor.expression_).text}")
+    print_line(f"{result['target']} = {with_short_names(regressor.expression_, taken).text}")
     if result["constants"]:
         print_line(f"constants, with standard errors: {result['constants']}")
     if own := result.get("constants_by_group"):
         print_table([{regressor.constants_by_group_.index.name: label, **row} for label, row in own.items()])
-    for name, text in result["pareto_front"][chosen].get("parts", {}).items():
+    for name, text in parts.items():
         print_line(f"{name} = {text}")
     for form in result["common_forms"]:
         print_line(f"in {names.get(form['column'], form['column'])} it has a form known as: {form['name']}")
