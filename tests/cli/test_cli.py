@@ -1196,6 +1196,7 @@ def test_symmetries_of_a_table_are_said(tmp_path):
         app, ["symmetries", str(path), "--target", "force", "--columns", "mass", "--json"]
     )
     assert json.loads(done.stdout) == []
+    assert done.stderr.startswith("note: The table was not looked at: it needs 2 to 12 columns")
     done = CliRunner().invoke(app, ["symmetries", str(path), "--target", "force", "--columns", "mass"])
     assert done.stdout.startswith("The table was not looked at: it needs 2 to 12 columns")
     done = CliRunner().invoke(app, ["symmetries", str(path), "--target", "power"])

@@ -30,14 +30,16 @@ def symmetries(
             print_note(note)
         found = find_symmetries(table.X, table.y, table.feature_names, table.target)
     statements = [str(symmetry) for symmetry in found]
-    if as_json:
-        print_json(statements)
-        return
     nothing = "The rows show no symmetry."
     if not columns_looked_at(table.X):
         nothing = (
             f"The table was not looked at: it needs 2 to {WIDEST_TABLE} columns that are "
             f"neither constant nor copies, and {ROWS_PER_COLUMN} rows for each."
         )
+    if as_json:
+        if not statements:
+            print_note(nothing)
+        print_json(statements)
+        return
     for statement in statements or [nothing]:
         print_line(statement)
