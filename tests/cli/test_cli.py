@@ -803,6 +803,26 @@ def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):
     assert given["loss"] == "log(prediction/target)**2"
 
 
+def test_spaces_around_the_signs_of_a_rule_mean_nothing(regressor, data):
+    options = [
+        "--complexity",
+        "height = 2",
+        "--nested",
+        "sin / sin = 1",
+        "--at",
+        "width=0, height = 0, value=0",
+    ]
+    run("fit", data, "--target", "area", *options, "--units", "width = m", "--monotone", "width = increasing")
+    given = regressor.parameters
+    assert dict(given["library"].complexities) == {"height": 2}
+    assert given["units"].columns == {"width": "m"}
+    assert given["constraints"] == {
+        "nested": {"sin": {"sin": 1}},
+        "monotone": {"width": "increasing"},
+        "at": [{"width": 0.0, "height": 0.0, "value": 0.0}],
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

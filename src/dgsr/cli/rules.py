@@ -45,7 +45,7 @@ def rules_of(
     for text in nested or ():
         form = "OUTER/INNER=NUMBER, such as sin/sin=1 or sin/sin=any"
         pair, number = _parts(text, "--nested", form)
-        outer, slash, inner = pair.partition("/")
+        outer, slash, inner = map(str.strip, pair.partition("/"))
         if not slash:
             raise ValueError(f"--nested {text!r} must be {form}.")
         _check_new(inner, limits.get(outer, {}), f"--nested {outer}/...")
@@ -97,7 +97,7 @@ def units_of(
         return {}
     found: dict[str, str] = {}
     for text in units or ():
-        column, equals, unit = text.rpartition("=")
+        column, equals, unit = map(str.strip, text.rpartition("="))
         if not (equals and column):
             raise ValueError(f"--units {text!r} must be COLUMN=UNIT, such as v=m/s.")
         if column == target:
@@ -113,8 +113,8 @@ def _check_new(name: str, known: Mapping[str, Any], option: str) -> None:
 
 
 def _parts(text: str, option: str, form: str) -> tuple[str, str]:
-    """Return the texts before and after the last ``=``."""
-    name, equals, number = text.rpartition("=")
+    """Return the texts before and after the last ``=``, without spaces around them."""
+    name, equals, number = map(str.strip, text.rpartition("="))
     if not (equals and name and number):
         raise ValueError(f"{option} {text!r} must be {form}.")
     return name, number
