@@ -200,6 +200,12 @@ def test_separators_in_quoted_names_separate_nothing(write):
     assert read_table(write('height in ",y\n1,2\n3,4\n'), "y").feature_names == ('height in "',)
 
 
+def test_commas_in_names_between_semicolons_separate_nothing(write):
+    table = read_table(write("height, cm;weight, kg;y\n1,5;2;3\n4;5;6\n"), "y")
+    assert table.feature_names == ("height, cm", "weight, kg")
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [4, 5]])
+
+
 def test_a_quote_that_is_never_closed_ends_in_an_error(write):
     with pytest.raises(TableError, match="no column 'y'"):
         read_table(write('"a,y\n' + "1,2\n" * 200), "y")

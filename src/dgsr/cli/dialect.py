@@ -168,16 +168,23 @@ def _header(text: str, path: str, wanted: Sequence[str], separator: str | None) 
 
 
 def _as_header(line: re.Match[str], wanted: Sequence[str], separator: str | None) -> _Header:
-    """Return a line as names of columns; by default its most frequent separator outside of quotes counts."""
+    """Return a line as names of columns.
+
+    By default its most frequent separator outside of quotes counts, of those that leave all names `wanted`.
+    """
     written = line[0].strip(" ")
     bare = _QUOTED.sub("", written)
     if separator is None:
-        separator = max(",;\t", key=bare.count)
+        leaving = [mark for mark in ",;\t" if set(wanted) <= set(_names(written, mark))]
+        separator = max(leaving or ",;\t", key=bare.count)
         if separator not in bare and " " in bare and one_line(written) not in wanted:
             separator = " "
-    names = next(_csv(io.StringIO(written), separator))
     n_before = line.string.count("\n", 0, line.start())
-    return _Header(line.start(), n_before, written, separator, [one_line(name) for name in names])
+    return _Header(line.start(), n_before, written, separator, _names(written, separator))
+
+
+def _names(written: str, separator: str) -> list[str]:
+    return [one_line(name) for name in next(_csv(io.StringIO(written), separator))]
 
 
 def _check_names(header: _Header, path: str, wanted: Sequence[str], comments: list[str]) -> None:
