@@ -200,6 +200,11 @@ def test_separators_in_quoted_names_separate_nothing(write):
     assert read_table(write('height in ",y\n1,2\n3,4\n'), "y").feature_names == ('height in "',)
 
 
+def test_typographic_spaces_in_names_are_spaces(write):
+    table = read_table(write("Head\u00a0(m),flow\u202frate\n1,2\n3,5\n"), "Head (m)")
+    assert (table.target, table.feature_names) == ("Head (m)", ("flow rate",))
+
+
 def test_commas_in_names_between_semicolons_separate_nothing(write):
     table = read_table(write("height, cm;weight, kg;y\n1,5;2;3\n4;5;6\n"), "y")
     assert table.feature_names == ("height, cm", "weight, kg")

@@ -116,8 +116,8 @@ def read_sheet(path: Path | str, wanted: Sequence[str], keeps_empty: bool = Fals
 
 
 def one_line(name: str) -> str:
-    """Return the name of a column with spaces in place of line breaks."""
-    return re.sub(r"\s*\n\s*", " ", name.strip())
+    """Return the name of a column with plain spaces in place of line breaks and of typographic spaces."""
+    return re.sub(r"\s*\n\s*|[^\S\t]", " ", name.strip())
 
 
 def _rows_below(header: _Header, text: str, path: str, keeps_empty: bool) -> tuple[np.ndarray, list[int]]:
