@@ -390,7 +390,11 @@ def test_fit_says_on_standard_error_what_it_left_out(regressor, write):
     assert json.loads(result.stdout)["formula"] == "width*height"
 
 
-UNITS = {"behind the names": "time [s],speed (m/s),distance (m)\n", "in a row": "t,v,d\ns,m s-1,m\n"}
+UNITS = {
+    "behind the names": "time [s],speed (m/s),distance (m)\n",
+    "in a row": "t,v,d\ns,m s-1,m\n",
+    "in brackets in a row": "t,v,d\n[s],[m s-1],(m)\n",
+}
 
 
 @pytest.mark.parametrize("names", UNITS.values(), ids=UNITS)

@@ -28,9 +28,10 @@ def unit_of(written: str) -> str:
 
     Examples
     --------
-    >>> unit_of("kg/m3"), unit_of("m s-1"), unit_of("-")
+    >>> unit_of("kg/m3"), unit_of("[m s-1]"), unit_of("-")
     ('kg/m^3', 'm s^-1', '')
     """
+    written = re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", written)
     return "" if written in DASHES else _POWER.sub(r"^\1", written)
 
 
