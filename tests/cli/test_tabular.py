@@ -237,7 +237,7 @@ REFUSALS = {
     ),
     "units with a number": (
         "a,b,y\ns,1,N\n1,2,3\n4,5,6\n",
-        "if the line has units, remove it, and give them by",
+        "if the line has units, remove it, and give them to dgsr fit by --units",
     ),
     "an index with gaps": (
         ",a,y\n0,1,2\n2,3,4\n",

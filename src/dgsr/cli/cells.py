@@ -120,7 +120,7 @@ class Cells(NamedTuple):
         elif any(character.isdecimal() and not character.isascii() for character in cell):
             mend = "write numbers with the digits 0 to 9"
         elif row == 0 and _UNIT.fullmatch(cell) and is_known.iloc[1:].all() and len(is_known) > 1:
-            mend = f"if the line has units, remove it, and give them by --units; else {mend}"
+            mend = f"if the line has units, remove it, and give them to dgsr fit by --units; else {mend}"
         return f"a number; {mend}"
 
 
