@@ -457,6 +457,7 @@ def test_the_help_of_fit_is_in_groups_and_its_examples_work_as_they_are_typed(re
     said = run("fit", "--help").stdout
     headings = [line for line in said.splitlines() if line.endswith(":") and not line.startswith("  ")]
     assert headings == ["Arguments:", "Data:", "Formulas:", "Search:", "Output:", "Options:"]
+    assert "the others are inputs, but for those of --weights and --groups" in " ".join(said.split())
     examples = [line.split() for line in said.splitlines() if line.startswith("    dgsr fit ")]
     assert len(examples) == 3
     rows = "".join(f"{i * i},{3 - i},{i**3},{i}\n" for i in range(1, 9))

@@ -63,8 +63,8 @@ def fit(
     target: Annotated[
         str,
         DATA(
-            help="Column to predict; the others are inputs, but for that of --weights, unless --columns "
-            "names some."
+            help="Column to predict; the others are inputs, but for those of --weights and --groups, unless "
+            "--columns names some."
         ),
     ],
     columns: ColumnsOption = None,
