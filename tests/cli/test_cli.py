@@ -295,6 +295,14 @@ def test_a_table_may_come_from_standard_input(monkeypatch):
         read_table("-", "y")
 
 
+def test_a_closed_standard_input_or_output_is_no_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(TableError, match="standard input is closed; send the table to it, or name a file"):
+        read_table("-", "y")
+    monkeypatch.setattr(sys, "stdout", None)
+    output.print_table([{"a": 1}])
+
+
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
     with pytest.raises(TableError, match=r"none\.csv does not exist"):
         read_table(tmp_path / "none.csv", "y")

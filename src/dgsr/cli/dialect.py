@@ -222,6 +222,8 @@ def _no_such_column(path: str, target: str, header: _Header) -> str:
 def _content(path: Path | str) -> tuple[str, bytes]:
     """Return the name of a file for messages, and its content."""
     if str(path) == "-":
+        if sys.stdin is None:
+            raise TableError("standard input is closed; send the table to it, or name a file.")
         return "standard input", sys.stdin.buffer.read()
     path = Path(path)
     if not path.exists():

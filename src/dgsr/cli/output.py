@@ -53,7 +53,7 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
         )
     for row in rows:
         table.add_row(*(_Cell(printable(cell(value))) for value in row.values()))
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():
         Console(highlight=False).print(table)
         return
     lines = io.StringIO()
