@@ -1369,6 +1369,13 @@ def test_pretrain_passes_on_what_was_given_and_nothing_else(monkeypatch, tmp_pat
     assert f"--generator {tmp_path}" in result.stdout
 
 
+def test_pretrain_refuses_a_seed_that_torch_cannot_take(tmp_path):
+    given = ["--library", "koza", "--n-variables", "2", "--out", str(tmp_path)]
+    result = run("pretrain", *given, "--random-state", str(2**64))
+    assert result.exit_code == 2
+    assert "for '--random-state'" in result.stderr
+
+
 def test_pretrain_refuses_an_unknown_library(tmp_path):
     result = run("pretrain", "--library", "x", "--n-variables", "2", "--out", str(tmp_path))
     assert result.exit_code == 2

@@ -33,7 +33,7 @@ def pretrain(
     steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on.")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
     n_workers: Annotated[int, typer.Option(min=0, help="Processes that draw data sets in advance.")] = 0,
-    random_state: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
+    random_state: Annotated[int, typer.Option(min=0, max=2**64 - 1, help="Seed.")] = 0,
     resume: Annotated[bool, typer.Option(help="Go on from the last state saved in the folder.")] = True,
     quiet: QuietOption = False,
 ) -> None:
