@@ -129,8 +129,9 @@ def test_a_constant_target_is_saved(tmp_path, parameters):
 
 def test_what_a_file_cannot_hold_is_named_and_left_out(tmp_path):
     model = fitted(callback=lambda progress: None, random_state=np.random.RandomState(0))
-    with pytest.warns(UserWarning, match="callback, random_state"):
+    with pytest.warns(UserWarning, match="callback, random_state") as caught:
         model.save(tmp_path / "fit.dgsr")
+    assert caught[0].filename == __file__
     again = dgsr.load(tmp_path / "fit.dgsr")
     assert again.callback is None
     np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
 from dgsr.files.version import __version__
 from dgsr.files.writing import write_atomically
 from dgsr.pareto import Candidate, ParetoFront
+from dgsr.reporting.warning import warn_caller
 
 #: Number of the format, raised when older versions of dgsr cannot read it, or newer ones require more. Files
 #: have a digest from 2 on, and fits with groups from 3 on; others are written in format 2.
@@ -64,7 +64,7 @@ def save(regressor: Any, path: str | Path, targets: Sequence[str]) -> None:
         )
     parameters, left_out = _parameters(regressor)
     if left_out:
-        warnings.warn(f"Not saved, since a file cannot hold them: {', '.join(left_out)}.", stacklevel=3)
+        warn_caller(f"Not saved, since a file cannot hold them: {', '.join(left_out)}.")
     several = getattr(regressor, "estimators_", None)
     parts = [_part(*one) for one in zip(several or [regressor], targets, strict=True)]
     header, arrays = parts[0]
