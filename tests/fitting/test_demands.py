@@ -169,6 +169,23 @@ def test_demands_that_cannot_be_met_are_refused(settings, said):
         small(**settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"required": ["mass"], "forbidden": ["mass"]}, "'mass' is both required and forbidden"),
+        (
+            {"required": ["mass", "arcsin", "arccos", "tanh"], "max_evaluations": 20},
+            r"required=\['mass', 'arcsin', .*require less",
+        ),
+    ],
+)
+def test_a_demand_that_cannot_be_met_is_told_by_the_name_of_its_column(settings, said):
+    with pytest.raises(ValueError, match=said):
+        flat_regressor(generator=None, random_state=0, **settings).fit(
+            pd.DataFrame(X, columns=["mass", "b", "c"]), Y
+        )
+
+
 def test_a_name_of_a_column_and_an_operator_is_the_columns():
     library = get_library("physics", 2)
     settings = {"required": ["log"], "forbidden": None, "nested": None}

@@ -40,7 +40,8 @@ def demanded(
         ]
     both = sorted(set(tokens["required"]) & set(tokens["forbidden"]))
     if both:
-        raise ValueError(f"{both[0]!r} is both required and forbidden; take it out of one of the two.")
+        name = {token: name for name, token in known.items()}[both[0]]
+        raise ValueError(f"{name!r} is both required and forbidden; take it out of one of the two.")
     forbidden_columns = tuple(
         i for i, name in enumerate(columns) if name in tokens["forbidden"] or i == group_column
     )
