@@ -45,6 +45,8 @@ def demanded(
     forbidden_columns = tuple(
         i for i, name in enumerate(columns) if name in tokens["forbidden"] or i == group_column
     )
+    if group_column is not None and columns[group_column] in tokens["required"]:
+        raise ValueError("required has the column of groups, which is no input of a formula; take it out.")
     if len(columns) == 1 and group_column is not None:
         raise ValueError("X has no column beside the groups; give an input that formulas may have.")
     if len(forbidden_columns) == len(columns):
