@@ -290,6 +290,7 @@ def test_the_formula_of_every_group_keeps_signs_and_slopes(data):
         ({"groups": "Subject"}, {"Subject": None}, "has no label in 40 of 40 rows"),
         ({"groups": "Subject"}, {"Subject": pd.NA}, "has no label in 40 of 40 rows"),
         ({"groups": "Subject", "loss": "huber"}, {}, "loss='huber' cannot be used with groups"),
+        ({"groups": "Subject", "library": "koza"}, {}, "constants apart, which library='koza' lacks"),
         ({"groups": "Subject", "constraints": {"required": ["Subject"]}}, {}, "has the column of groups"),
         ({"groups": "Subject", "config": {"new_groups": "guess"}}, {}, "new_groups"),
     ],

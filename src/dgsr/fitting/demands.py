@@ -26,8 +26,9 @@ def demanded(
 
     The library is without the forbidden operators, and has the complexities of columns by their tokens. A
     name of both a column and an operator is the column's. Raises ValueError if a name is unknown, or both
-    required and forbidden; if every column is forbidden, or an operator that writes scale and offset; or if a
-    complexity or a limit is out of range.
+    required and forbidden; if every column is forbidden, or an operator that writes scale and offset; if a
+    complexity or a limit is out of range; or if a column of groups is required, or the library has no
+    constants that may differ by group.
     """
     columns = [token.name for token in library.tokens[library.first_variable :]]
     known = {name: name for name in library.operators}
@@ -47,6 +48,11 @@ def demanded(
     )
     if group_column is not None and columns[group_column] in tokens["required"]:
         raise ValueError("required has the column of groups, which is no input of a formula; take it out.")
+    if group_column is not None and not library.has_constants:
+        raise ValueError(
+            f"groups tell fitted constants apart, which library={library.name!r} lacks; choose another "
+            "library, or leave the groups out."
+        )
     if len(columns) == 1 and group_column is not None:
         raise ValueError("X has no column beside the groups; give an input that formulas may have.")
     if len(forbidden_columns) == len(columns):
