@@ -870,6 +870,8 @@ BAD_DATA = {
     "nan in y": (lambda X, y: (X, changed(y, np.nan)), r"y has no value \(NaN\) in 1 of"),
     "inf in X": (lambda X, y: (changed(X, np.inf), y), r"X has an infinite value \(inf\) in 1 of"),
     "inf in y": (lambda X, y: (X, changed(y, np.inf)), r"y has an infinite value \(inf\) in 1 of"),
+    "masked X": (lambda X, y: (np.ma.masked_equal(X, X[3, 0]), y), r"X has no value \(NaN\) in 1 .*mn 0"),
+    "masked y": (lambda X, y: (X, np.ma.masked_equal(y, y[3])), r"y has no value \(NaN\) in 1 of"),
     "text in X": (lambda X, y: (changed(X, "red"), y), "Column 0 of X has text, such as 'red'; leave it out"),
     "text in y": (lambda X, y: (X, changed(y, "red")), "y has text, such as 'red'; give numbers"),
     "complex X": (lambda X, y: (changed(X, 1j), y), "Complex data not supported"),

@@ -81,6 +81,8 @@ def check_numbers(table: Any, name: str) -> None:
             f"{name} is a {type(table).__name__}; give an array or a DataFrame with a row for "
             "each measurement."
         )
+    if isinstance(table, np.ma.MaskedArray):  # otherwise what lies below the mask would be fitted
+        check_finite(np.where(np.ma.getmaskarray(table), np.nan, 0.0), name)
     for label, column in _columns(table, name):
         cell = _first_that_is_no_number(np.asarray(column))
         where = name if label in (None, "") else f"Column {label!r} of {name}"

@@ -86,6 +86,6 @@ def with_numbers(X: Any, column: int, numbers: np.ndarray) -> Any:
     if hasattr(X, "with_columns"):  # of polars
         series = X[X.columns[column]]
         return X.with_columns(type(series)(series.name, numbers))
-    X = np.array(X, dtype=object)
+    X = np.array(X, dtype=object, subok=True)  # a masked array keeps its mask
     X[:, column] = numbers
     return X
