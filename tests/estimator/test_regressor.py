@@ -314,6 +314,7 @@ BAD_WEIGHTS = {
     "all zero": (np.zeros(40), "is 0 in every row; give some row a weight above 0|at least one non-zero"),
     "negative": (np.linspace(-1, 1, 40), "[Nn]egative values"),
     "too few": (np.ones(39), r"sample_weight.shape == \(39,\), expected \(40,\)"),
+    "nan for all": (np.nan, r"sample_weight has no value \(NaN\)"),
     "nan": (np.full(40, np.nan), r"sample_weight has no value \(NaN\) in 40 of 40 rows"),
 }
 

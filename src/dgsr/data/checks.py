@@ -54,8 +54,8 @@ def checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Table:
         y = column_or_1d(y, warn=True)
     if sample_weight is not None:
         given = np.asarray(sample_weight)
-        if given.ndim == 1 and given.dtype.kind == "f":
-            check_finite(given, "sample_weight")
+        if given.dtype.kind == "f":
+            check_finite(np.atleast_1d(given), "sample_weight")
         sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         if not sample_weight.any():
             raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
