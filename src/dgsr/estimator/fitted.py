@@ -109,7 +109,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         ------
         ValueError
             If `X` is unusable, if there is no such candidate or rule, or, with `return_std`, if the candidate
-            comes from a file of an earlier version without uncertainties.
+            has no uncertainties: `max_time` was over before they were known, or its file is of an early
+            version.
         """
         check_is_fitted(self)
         X, numbers = self._with_group_numbers(X, groups)
@@ -202,7 +203,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             return expression(X)
         if uncertainty is None:
             raise ValueError(
-                "return_std=True needs the uncertainties, without which this fit was saved; fit again."
+                "return_std=True needs uncertainties, which this candidate lacks, because max_time was over "
+                "before they were known, or its file is of an early version; fit again, with more time."
             )
         return expression(X), uncertainty.of_predictions(expression, X, self.loss_ == "relative")
 
