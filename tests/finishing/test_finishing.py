@@ -873,6 +873,7 @@ def test_a_decimal_costs_its_digits_wherever_the_point_is(digits, exponent):
 
 def test_numbers_near_the_largest_float_are_simple_or_left_out():
     assert simple_numbers(1.79e308, 1e300, 9) == [1.79e308]
+    assert str(finished_by_hand("1.23e308*x2", POSITIVE * [1.0, 1e-308])) == "1.23e+308*x2"
 
 
 # --- rewriting ------------------------------------------------------------------------------------

@@ -137,8 +137,8 @@ def _proposals(
         if is_phase[group].all() and turn != 0 and abs(turn - value) <= half:
             place = 1 if numbers and numbers[0][0] == 0 else 0  # after 0 itself
             numbers.insert(place, (turn, cost(0)))
-        third = round(3.0 * value) / 3.0
-        if is_exponent[group].all() and third != round(third) and abs(third - value) <= half:
+        third = float(np.round(3.0 * value)) / 3.0  # infinite for the largest numbers
+        if is_exponent[group].all() and third != np.round(third) and abs(third - value) <= half:
             insort(numbers, (third, _COST_OF_THIRD), key=lambda number: number[1])
         tried = refused.get(int(group[0]), set())
         number = next((number for number in numbers if number[0] not in tried), None)
