@@ -401,6 +401,12 @@ def test_losses_of_any_size_can_be_drawn(absorption, tmp_path):
     assert not re.search(r'="[^"]*\b(nan|inf)\b', page)
 
 
+def test_columns_whose_spread_is_beyond_a_float_can_be_drawn(absorption, tmp_path):
+    rows = absorption.X * 0.0 + np.where(np.arange(14) % 2, 1.7e308, -1.7e308)[:, None]
+    absorption.estimator.report(tmp_path / "page.html", rows, absorption.y)
+    assert "1.7e+308" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_the_data_must_go_with_the_fit(absorption, tmp_path):
     path = tmp_path / "page.html"
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

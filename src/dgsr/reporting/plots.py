@@ -104,7 +104,7 @@ def _columns_shown(used: set[int], n_features: int) -> list[int]:
 def _grid(values: np.ndarray) -> np.ndarray:
     """Return the places, sorted, where a curve over a column is computed."""
     distinct = np.unique(values)
-    evenly = np.linspace(distinct[0], distinct[-1], _POINTS)
+    evenly = 2.0 * np.linspace(distinct[0] / 2.0, distinct[-1] / 2.0, _POINTS)  # the spread may be no float
     return np.union1d(evenly, distinct) if len(distinct) <= _POINTS else evenly
 
 
@@ -125,6 +125,7 @@ def _curve(
 
 def _digits_of(values: np.ndarray) -> int:
     """Return how many digits show values: nine more than all of them share, at most 17."""
+    values = values / 2.0  # as in `_grid`
     spread = float(np.ptp(values))
     shared = math.log10(np.abs(values).max() / spread) if spread > 0.0 else 0.0
     return min(9 + max(0, math.ceil(shared)), 17)
