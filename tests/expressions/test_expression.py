@@ -90,9 +90,9 @@ def test_whole_constants_are_integers_in_sympy_and_others_floats():
 
 @pytest.mark.parametrize(
     ("text", "printed"),
-    [("(0.36*x1)**3", "0.046656*x1**3"), ("1.28*1.28*x1", "1.6384*x1")],
+    [("(0.36*x1)**3", "0.046656*x1**3"), ("1.28*1.28*x1", "1.6384*x1"), ("x1 - 0.68*x1", "0.32*x1")],
 )
-def test_a_product_of_numbers_is_printed_with_the_digits_that_it_has(text, printed):
+def test_a_product_or_sum_of_numbers_is_printed_with_the_digits_that_it_has(text, printed):
     assert Expression.from_text(text, get_library("physics", 1)).text == printed
 
 

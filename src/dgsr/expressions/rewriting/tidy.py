@@ -71,7 +71,8 @@ class _Tidying:
             factors: dict[Tree, int] = {}
             own = self._collect(part, 1, factors)
             coefficient, rest = (1, part) if own is None else (own, _product(1, factors))
-            terms[rest] = terms.get(rest, 0) + sign * coefficient
+            signed = sign * coefficient
+            terms[rest] = _plus(terms[rest], signed) if rest in terms else signed
         return terms
 
     def _sum(self, terms: dict[Tree, Number]) -> Tree:
@@ -149,6 +150,13 @@ def _root(tree: Tree) -> Tree:
         case ("pow", base, int(power)) if power % 2 == 1:
             return ("pow", base, Fraction(power, 2))
     return _VALUES.get(tree, tree)
+
+
+def _plus(left: Number, right: Number) -> Number:
+    total = left + right
+    if isinstance(total, float) and math.isfinite(total):
+        return _shorter(total, _as_written(left) + _as_written(right))
+    return total
 
 
 def _times(left: Number, right: Number) -> Number | None:
