@@ -231,6 +231,14 @@ def test_a_part_of_a_compressed_file_that_was_cut_off_anywhere_is_run_again(tmp_
     assert out.read_bytes() == written  # as one part
 
 
+def test_a_file_that_is_called_compressed_and_is_none_is_not_replaced(tmp_path):
+    out = tmp_path / "table.gz"
+    out.write_bytes(b"y,a\n1,2\n")
+    with pytest.raises(ValueError, match="no compressed file of runs"):
+        run(out)
+    assert out.read_bytes() == b"y,a\n1,2\n"
+
+
 @pytest.mark.parametrize("content", [b"y,a\n1,2\n", b"1\n2\n", b"\x89PNG\n\xff"])
 def test_runs_are_not_added_to_a_file_of_anything_else(out, content):
     written = gzip.compress(content) if out.suffix == ".gz" else content

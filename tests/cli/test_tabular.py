@@ -193,6 +193,7 @@ MEANINGS = {
     "errors of spreadsheets are no comments": ("a,y\n#N/A,1\n1,2\n# c,d\n#NV,#NUM!\n3,4\n", [[1, 2], [3, 4]]),
     "words and dashes for missing cells": ("a,y\n-,1\n1,2\nn.a.,3\n3,4\n—,5\n--,#REF!\n", [[1, 2], [3, 4]]),
     "white space": ("  a     y\n 1.0   2.5 \n\n  3     4\n#N/A   5\n", [[1, 2.5], [3, 4]]),
+    "exponents of Fortran": ("a,y\n1.5D+01,2d0\n3.0D+01,4d0\n", [[15, 2], [30, 4]]),
     "spaces and quotes behind commas": ('a, y\n1, "2"\n3, "4"\n', [[1, 2], [3, 4]]),
     "currencies": ("a;y\n1.200,50 €;1\n800,00 €;2\n", [[1200.5, 1], [800, 2]]),
     "names of rows": ('"","a","y"\n"Mazda",1,2\n"Volvo",3,4\n', [[1, 2], [3, 4]]),

@@ -93,6 +93,9 @@ def test_groups_apart_from_X_give_the_same_fit(fitted, data):
         apart.predict(X[["x"]].to_numpy(), groups=X["Subject"]), fitted.predict(X), rtol=1e-5
     )
     assert apart.constants_by_group_.index.name == "group"
+    assert apart.score(X[["x"]].to_numpy(), y, groups=X["Subject"]) == pytest.approx(
+        fitted.score(X, y), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("labels", ["text", "numbers"])
@@ -292,6 +295,12 @@ def test_the_formula_of_every_group_keeps_signs_and_slopes(data):
         ({"groups": "Subject", "loss": "huber"}, {}, "loss='huber' cannot be used with groups"),
         ({"groups": "Subject", "library": "koza"}, {}, "constants apart, which library='koza' lacks"),
         ({"groups": "Subject", "constraints": {"required": ["Subject"]}}, {}, "has the column of groups"),
+        (
+            {"groups": "Subject", "constraints": {"monotone": {"Subject": "increasing"}}},
+            {},
+            "at or monotone",
+        ),
+        ({"groups": "Subject", "constraints": {"at": {"Subject": 0, "value": 0}}}, {}, "at or monotone"),
         ({"groups": "Subject", "config": {"new_groups": "guess"}}, {}, "new_groups"),
     ],
 )

@@ -15,6 +15,9 @@ from dgsr.files.writing import write_atomically
 
 Record = Mapping[str, Any]
 
+# The first bytes of a compressed file.
+_GZIP = b"\x1f\x8b"
+
 
 def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
     """Return the records in a file of JSON lines, without a line that is incomplete after a kill.
@@ -90,7 +93,9 @@ def _lines(path: Path) -> Iterator[str]:
         try:
             yield from file
         except (EOFError, gzip.BadGzipFile, zlib.error):  # its last writer was killed while writing a part
-            return
+            with open(path, "rb") as begun:
+                if not _GZIP.startswith(begun.read(len(_GZIP))):
+                    raise ValueError(f"{path} is no compressed file of runs; name another file.") from None
 
 
 def _line(record: Record) -> bytes:

@@ -11,10 +11,13 @@ import numpy as np
 # Marks between thousands and their names. `cells.py` writes all kinds of spaces and apostrophes as these.
 _THOUSANDS = {",": "Commas", ".": "Points", " ": "Spaces", "'": "Apostrophes"}
 
+# The exponents of Fortran's double precision, as in 1.5D+03, and those of Python.
+_FORTRAN = str.maketrans("dD", "ee")
+
 #: A number with any marks. No two adjacent parts of the pattern match the same characters, so that the time
 #: is in proportion to the length of a cell.
 NUMBER = re.compile(
-    r"[+-]?(?:(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
+    r"[+-]?(?:(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eEdD][+-]?[0-9]+)?"
     r"|[1-9][0-9]{0,2}(?P<mark>[,. '])[0-9]{3}(?:(?P=mark)[0-9]{3})*(?:(?!(?P=mark))[.,][0-9]*)?"
     r"|(?i:inf(?:inity)?))"
 )
@@ -38,13 +41,15 @@ class Marks(NamedTuple):
     def numbers(self, cells: np.ndarray) -> np.ndarray:
         """Return the numbers in cells, NaN where a cell is no number with these marks."""
         point, mark = re.escape(self.decimal), re.escape(self.thousands)
-        ungrouped = rf"(?:\d+(?:{point}\d*)?|{point}\d+)(?:e[+-]?\d+)?|inf(?:inity)?"
+        ungrouped = rf"(?:\d+(?:{point}\d*)?|{point}\d+)(?:[ed][+-]?\d+)?|inf(?:inity)?"
         groups = rf"|[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{point}\d*)?" if mark else ""
         # Python's float alone would also accept 1_000 and the digits of every script.
         matched = re.compile(rf"[+-]?(?:{ungrouped}{groups})", re.ASCII | re.IGNORECASE).fullmatch
         # Python's float is exact to the last digit; pandas is only from version 3.1 on.
         numbers = (
-            float(cell.replace(self.thousands, "").replace(self.decimal, ".")) if matched(cell) else np.nan
+            float(cell.translate(_FORTRAN).replace(self.thousands, "").replace(self.decimal, "."))
+            if matched(cell)
+            else np.nan
             for cell in cells.ravel()
         )
         return np.fromiter(numbers, np.float64, cells.size).reshape(cells.shape)

@@ -127,7 +127,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         values, deviations = zip(*of_each)
         return np.column_stack(values), np.column_stack(deviations)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Return the coefficient of determination R2 of the predictions.
 
         Parameters
@@ -135,6 +135,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
+        groups : array-like of shape (n_samples,), optional
+            Groups of the rows, if they were apart from X in the fit.
 
         Returns
         -------
@@ -148,7 +150,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """
         from sklearn.metrics import r2_score  # here, since it takes a third of a second
 
-        predicted = self.predict(X)
+        predicted = self.predict(X, groups=groups)
         n_undefined = np.sum(~np.isfinite(predicted.reshape(len(predicted), -1)).all(axis=1))
         if n_undefined > 0:
             raise ValueError(

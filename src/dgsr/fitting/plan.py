@@ -82,6 +82,8 @@ def planned(
     with budget.stopped_clock():  # reading units loads pint
         units = _units(parameters, names)
     shape = shape_of(parameters, names, table)
+    if shape is not None and grouping is not None and grouping.column in shape.columns:
+        raise ValueError("at or monotone has the column of groups, which no formula has; take it out.")
     lengths = {name: parameters[name] for name in ("min_length", "max_length")}
     constraints = replace(constraints, units=units, **lengths)
     initial, constraints = initial_programs(

@@ -86,6 +86,11 @@ class ShapeConstraints:
         return replace(self, low=low, high=high, rows=rows, known=known)
 
     @property
+    def columns(self) -> set[int]:
+        """Indices of the columns that `monotone` and `known` have."""
+        return {i for i, _ in self.monotone} | {i for one in self.known for i, _ in one.columns}
+
+    @property
     def anchors(self) -> tuple[np.ndarray, np.ndarray]:
         """Points that a formula is fitted to: columns (n_features, n_anchors) and values (n_anchors,)."""
         values = np.array([one.value for one in self.known for _ in range(self._n_at(one, self.few.n_lines))])
