@@ -41,12 +41,16 @@ pytestmark = pytest.mark.search
 POINT = {"x1": 0.7, "x2": 1.9}
 
 
-def scipys_least_squares(fits, program):
+def scipys_least_squares(fits, program, copies=False):
     """`Fits.least_squares` by scipy."""
+    start = program.constants[program.free]
+    of = np.arange(len(start))
+    if copies:
+        start, of = np.unique(start, return_inverse=True)
 
     def residuals(values):
         trial = program.constants.copy()
-        trial[program.free] = values
+        trial[program.free] = values[of]
         residual = fits.residuals(program._replace(constants=trial))
         return np.where(np.isfinite(residual), residual, 1e10)
 
@@ -54,8 +58,7 @@ def scipys_least_squares(fits, program):
     fitted = program.constants.copy()
     with warnings.catch_warnings(), contextlib.suppress(ValueError):  # a derivative that is not finite
         warnings.simplefilter("ignore")
-        start = program.constants[program.free]
-        fitted[program.free] = least_squares(residuals, start, x_scale="jac", jac="3-point", **precise).x
+        fitted[program.free] = least_squares(residuals, start, x_scale="jac", jac="3-point", **precise).x[of]
     return fitted
 
 
@@ -181,7 +184,7 @@ def test_a_constant_that_is_no_simple_number_is_kept_whole():
 
 
 def test_a_fit_that_ended_early_is_finished_too(monkeypatch):
-    monkeypatch.setattr(Fits, "least_squares", lambda fits, program: program.constants)
+    monkeypatch.setattr(Fits, "least_squares", lambda fits, program, copies: program.constants)
     X = np.random.default_rng(0).uniform(0.2, 4.0, (200, 2))
     data = DataSet.from_arrays(X, X[:, 0] * X[:, 1] / 3)
     programs = population_of(["0.33333333337*x1*(1.0000000002*x2) + 0.0000000001"])
@@ -546,7 +549,7 @@ def test_a_phase_of_half_a_turn_goes_beside_a_sum_that_is_kept_as_one_term():
 
 
 def test_whole_turns_that_a_fit_adds_are_taken_off(monkeypatch):
-    def many_turns_on(fits, program):
+    def many_turns_on(fits, program, copies):
         constants = program.constants
         return np.where(np.abs(constants - 0.69) < 0.02, 0.7 + 3584 * math.pi, constants)
 

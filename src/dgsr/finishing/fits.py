@@ -22,12 +22,6 @@ from dgsr.finishing.programs import groups_of
 # NMSE below which all fits are equally good, since rounding in the evaluation causes as much. Any constant
 # may change the predictions by this.
 _ROUNDING_NMSE = 1e-20
-# Most Gauss-Newton steps of a fit in which equal constants stay equal.
-_MOST_STEPS = 20
-# Step lengths that are tried in turn, as shares of a full Gauss-Newton step.
-_SHARES_OF_A_STEP = (1.0, 0.3, 0.1, 0.01)
-# Smallest reduction of the NMSE by a step, as a share of it, after which another step is made.
-_LEAST_GAIN = 1e-4
 
 
 class OutOfTime(Exception):
@@ -90,12 +84,12 @@ class Fits:
             nmse = float(residuals @ residuals)
         return nmse if math.isfinite(nmse) else math.inf
 
-    def least_squares(self, program: FreeProgram) -> np.ndarray:
-        """Return the constants fitted by least squares from their present values; exact ones stay."""
+    def least_squares(self, program: FreeProgram, copies: bool) -> np.ndarray:
+        """Return the constants fitted from their present values; with `copies`, equal ones stay equal."""
         single = Population.of_one(self.library, program.tokens, program.constants[None].copy())
         free = program.free[None]
         ties = None
-        if self._copies_are_tied:  # equal constants have the same number
+        if copies:  # equal constants have the same number
             ties = np.unique(program.constants, return_inverse=True)[1][None]
         fit_constants(single, self.data, scaled=False, free=free, ties=ties, n_iterations=50, precision=1e-9)
         return single.constants[0]
@@ -108,16 +102,12 @@ class Fits:
         if not program.free.any():
             return FittedProgram(program, nmse)
         self.n_refits += 1
-        constants = np.where(program.free, self.least_squares(program), program.constants)
+        copies = copies or self._copies_are_tied
+        constants = np.where(program.free, self.least_squares(program, copies), program.constants)
         is_phase = are_phases(program.tokens, self.library) & program.free
         constants[is_phase] -= 2 * math.pi * np.round(constants[is_phase] / (2 * math.pi))
-        groups = groups_of(program) if copies else []
-        for group in groups:
-            constants[group] = constants[group].mean()
         fitted = program._replace(constants=constants)
         new = FittedProgram(fitted, self.nmse(fitted))
-        if any(len(group) > 1 for group in groups):
-            new = self._improved(new, groups)
         return new if new.nmse < nmse else FittedProgram(program, nmse)
 
     def fitted(self, program: FreeProgram) -> FittedProgram:
@@ -127,28 +117,6 @@ class Fits:
             return apart
         equal = self.refitted(program, copies=True)
         return equal if self.is_as_good(equal.nmse, apart.nmse) else apart
-
-    def _improved(self, fit: FittedProgram, groups: list[np.ndarray]) -> FittedProgram:
-        """Return a fit after Gauss-Newton steps in which the constants of each group stay equal."""
-        for _ in range(_MOST_STEPS):
-            constants, before = fit.program.constants, fit.nmse
-            apart = self._directions(fit.program, groups)
-            residuals = self.residuals(fit.program)
-            if not np.isfinite(residuals).all():
-                return fit
-            step = apart.inverse @ (apart.rows.T @ residuals)
-            for share in _SHARES_OF_A_STEP:
-                trial = constants.copy()
-                for group, change in zip(groups, step.tolist(), strict=True):
-                    trial[group] -= share * change
-                program = fit.program._replace(constants=trial)
-                nmse = self.nmse(program)
-                if nmse < fit.nmse:
-                    fit = FittedProgram(program, nmse)
-                    break
-            if not fit.nmse < (1.0 - _LEAST_GAIN) * before:
-                break
-        return fit
 
     def _directions(self, program: FreeProgram, groups: list[np.ndarray]) -> Directions:
         """Return the directions in which groups of constants change the weighted values of a program."""
