@@ -71,7 +71,9 @@ class ShownRegressor(FittedRegressor):
         return [str(found) for found in find_symmetries(X, y, self._feature_names(), target)]
 
     @np.errstate(all="ignore")
-    def plot(self, X: Any = None, y: Any = None, *, ax: Axes | None = None) -> PredictionErrorDisplay:
+    def plot(
+        self, X: Any = None, y: Any = None, *, groups: Any = None, ax: Axes | None = None
+    ) -> PredictionErrorDisplay:
         """Plot measured against predicted values of at most 1,000 rows; needs matplotlib.
 
         `pareto_front_.plot` plots the front, and `dgsr.reporting.displays.SearchHistoryDisplay` the search.
@@ -80,6 +82,8 @@ class ShownRegressor(FittedRegressor):
         ----------
         X, y : array-like, optional
             Rows to predict; by default those of the fit.
+        groups : array-like, optional
+            Labels of the groups of these rows, if `fit` was given them apart from `X`.
         ax : matplotlib Axes, optional
             Where to plot; by default on a new figure.
 
@@ -101,7 +105,7 @@ class ShownRegressor(FittedRegressor):
         if self._are_own_rows(X, y):
             X, y, *_ = self._rows
             return plot_predictions(y, self.expression_(X), ax=ax)
-        y, predicted = column_or_1d(y, dtype=np.float64), self.predict(X)
+        y, predicted = column_or_1d(y, dtype=np.float64), self.predict(X, groups=groups)
         check_consistent_length(y, predicted)
         return plot_predictions(y, predicted, ax=ax)
 
