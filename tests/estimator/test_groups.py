@@ -89,13 +89,11 @@ def test_without_groups_the_form_stays_hidden(data):
 def test_groups_apart_from_X_give_the_same_fit(fitted, data):
     X, y = data
     apart = DGSRRegressor(form="k*exp(-r*x1)", **QUICK).fit(X[["x"]].to_numpy(), y, groups=X["Subject"])
-    np.testing.assert_allclose(
-        apart.predict(X[["x"]].to_numpy(), groups=X["Subject"]), fitted.predict(X), rtol=1e-5
-    )
+    rows = {"X": X[["x"]].to_numpy(), "groups": X["Subject"]}
+    np.testing.assert_allclose(apart.predict(**rows), fitted.predict(X), rtol=1e-5)
     assert apart.constants_by_group_.index.name == "group"
-    assert apart.score(X[["x"]].to_numpy(), y, groups=X["Subject"]) == pytest.approx(
-        fitted.score(X, y), rel=1e-5
-    )
+    assert apart.score(y=y, **rows) == pytest.approx(fitted.score(X, y), rel=1e-5)
+    np.testing.assert_allclose(apart.plot(y=y, **rows).y_pred, fitted.predict(X), rtol=1e-5)
 
 
 @pytest.mark.parametrize("labels", ["text", "numbers"])
