@@ -1205,7 +1205,8 @@ def test_a_fit_worse_than_the_mean_is_noted_with_a_mend(write):
     [
         (["--library", "kozo"], "library='kozo' is unknown; choose from koza"),
         (["--generator", "nope"], "generator='nope' is neither a folder nor a name"),
-        (["--max-time", "0"], "The 'max_time' parameter of DGSRRegressor must be"),
+        (["--max-time", "0"], "--max-time must be a float in the range (0.0, 1000000000.0]"),
+        (["--lower", "nan"], "--lower must be a float in the range (-inf, inf)"),
         (["--complexity", "lambdas=2"], "complexity['lambdas'] is neither a column nor an operator"),
         (["--complexity", "sin=two"], "complexity='two' of 'sin' must be a whole number from 1 to 100"),
         (["--nested", "sin/sin=10"], "nested['sin']['sin']=10 must be a whole number from 0 to 9 or None"),

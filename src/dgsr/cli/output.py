@@ -109,7 +109,8 @@ def print_message(message: str) -> None:
 
 def print_error(error: Exception) -> None:
     """Print an error in one line, unless the reader of the output, such as head, has ended."""
-    text = str(error)
+    # Where scikit-learn's validation names a parameter, there is an option.
+    text = re.sub(r"^The '(\w+)' parameter of \S+", lambda of: f"--{of[1].replace('_', '-')}", str(error))
     if isinstance(error, OSError) and error.filename is not None:  # of the operating system, without a mend
         text = (
             f"{error.filename} cannot be read or written ({error.strerror}); name a place in a folder that "
