@@ -120,6 +120,7 @@ def test_a_program_of_another_form_has_no_parts():
             {"f(x1, x1 + 2.5)": "x1*(x1 + 3.7)", "k": "2.5"},
         ),
         ("k*x1 + k*x2", "2.5*x1 + 3.7*x2", {}),
+        ("f(x1) - f(x2)", "exp(2.5*x1) - exp(3.7*x2)", {}),
     ],
 )
 def test_an_argument_has_the_numbers_of_the_form(text, formula, parts):

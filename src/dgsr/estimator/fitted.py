@@ -150,7 +150,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """
         from sklearn.metrics import r2_score  # here, since it takes a third of a second
 
-        predicted = self.predict(X, groups=groups)
+        predicted = self.predict(X) if groups is None else self.predict(X, groups=groups)
         n_undefined = np.sum(~np.isfinite(predicted.reshape(len(predicted), -1)).all(axis=1))
         if n_undefined > 0:
             raise ValueError(

@@ -105,6 +105,8 @@ class Fits:
         copies = copies or self._copies_are_tied
         constants = np.where(program.free, self.least_squares(program, copies), program.constants)
         is_phase = are_phases(program.tokens, self.library) & program.free
+        for group in groups_of(program) if copies else ():  # a copy elsewhere would no longer be equal
+            is_phase[group] = is_phase[group].all()
         constants[is_phase] -= 2 * math.pi * np.round(constants[is_phase] / (2 * math.pi))
         fitted = program._replace(constants=constants)
         new = FittedProgram(fitted, self.nmse(fitted))

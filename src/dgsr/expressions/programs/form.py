@@ -316,6 +316,8 @@ class _Reader:
             if token >= tokens.first_variable or any(self.tokens[at] != token for at in places):
                 return None
             if token == tokens.constant:
+                if len({self.numbers[at] for at in places}) > 1:
+                    return None
                 self.places |= dict.fromkeys(places, (f, n_constants))
                 n_constants += 1
             tree.append(token)
