@@ -207,14 +207,15 @@ def _as_power(node: Node) -> tuple[Node, Number]:
 
 
 def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:
-    """Return f**c as factors: f*sqrt(f) for f**1.5."""
+    """Return f**c as factors: f*sqrt(f) for f**1.5, and f*g*sqrt(f*g) for (f*g)**1.5."""
     sign = 1 if exponent > 0 else -1
     halves = 2 * abs(exponent)
     if halves != int(halves):
         return {Call("pow", ((1, base), (clean(abs(exponent)), 1))): sign}
     whole, half = divmod(int(halves), 2)
-    root = Call("sqrt", ((1, base),))
-    return {node: sign * power for node, power in ((base, whole), (root, half)) if power != 0}
+    factors = base.factors if isinstance(base, Product) else ((base, 1),)
+    powers = {node: whole * power for node, power in factors} | {Call("sqrt", ((1, base),)): half}
+    return {node: sign * power for node, power in powers.items() if power != 0}
 
 
 def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
