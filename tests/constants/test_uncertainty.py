@@ -272,6 +272,19 @@ def test_errors_of_fits_that_forgive_outliers_are_the_spread_of_repeated_fits(lo
     assert np.mean([each.noise for each in found]) == pytest.approx(0.3, rel=0.2)
 
 
+@pytest.mark.parametrize("loss", ["absolute", "huber"])
+def test_a_constant_that_a_form_has_twice_counts_once_among_the_fitted_ones(loss):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0.5, 2.0, (3, 2))
+    data = DataSet.from_arrays(X, 2.0 * X.sum(axis=1) + 0.1 * rng.normal(size=3))
+    twice = Expression.from_text("2.5*x1 + 2.5*x2", LIBRARY)
+    once = Expression.from_text("2.5*(x1 + x2)", LIBRARY)
+    found = robust_uncertainty_of(twice, data, data, loss, groups=[np.array([0, 1])])
+    expected = robust_uncertainty_of(once, data, data, loss)
+    assert found.noise == pytest.approx(expected.noise)
+    assert found.standard_errors == pytest.approx(np.repeat(expected.standard_errors, 2))
+
+
 def test_a_fit_that_forgives_outliers_tells_the_noise_of_the_other_rows():
     rng = np.random.default_rng(1)
     X = rng.uniform(0.5, 3.0, (80, 1))

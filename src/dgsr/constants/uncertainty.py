@@ -272,7 +272,8 @@ def robust_uncertainty_of(
     """
     found = uncertainty_of(expression, weighted, n_effective, groups=groups)
     by_squares = uncertainty_of(expression, data, n_effective, groups=groups)
-    n, k = data.n_effective, np.count_nonzero(by_squares.standard_errors)
+    errors = by_squares.standard_errors
+    n, k = data.n_effective, np.count_nonzero(errors if groups is None else errors[[g[0] for g in groups]])
     if not np.isfinite(by_squares.noise):
         return found
     with np.errstate(all="ignore"):
@@ -291,9 +292,7 @@ def robust_uncertainty_of(
         width = _KERNEL * deviation * n**-0.2
         square, slope = 1.0, max(np.average(sizes <= width, weights=weights), 1.0 / n) / width
     scale = float(np.sqrt(square * n / (n - k)) / (slope * by_squares.noise))
-    return Uncertainty(
-        deviation, by_squares.covariance * scale**2, by_squares.standard_errors * scale, found.leave_one_out
-    )
+    return Uncertainty(deviation, by_squares.covariance * scale**2, errors * scale, found.leave_one_out)
 
 
 def linear_leave_one_out(data: DataSet) -> float:
