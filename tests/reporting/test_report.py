@@ -265,6 +265,14 @@ def test_the_call_that_repeats_a_fit_has_its_rules():
     assert written == {"random_state": 0, "constraints": rules}
 
 
+def test_the_call_that_repeats_a_fit_has_numbers_of_python_for_those_of_numpy():
+    rules = {"lower": np.float64(-0.5), "at": [({"x1": np.float64(0.0)}, np.int64(2))]}
+    source = snippet(DGSRRegressor(constraints=rules, random_state=np.int64(3)), weighted=False)
+    (call,) = (node for node in ast.walk(ast.parse(source)) if getattr(node, "keywords", None))
+    written = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    assert written == {"random_state": 3, "constraints": rules}
+
+
 def test_weights_of_any_size_are_shares(absorption, tmp_path):
     pages = [
         absorption.page(tmp_path, sample_weight=np.full(len(absorption.y), weight))

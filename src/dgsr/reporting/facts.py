@@ -173,10 +173,18 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
+def _without_numpy(value: Any) -> Any:
+    """Return a parameter with numbers of Python for those of numpy, also within it."""
+    if isinstance(value, dict):
+        return {_without_numpy(key): _without_numpy(entry) for key, entry in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_numpy, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _source(value: Any) -> str:
     """Return a parameter as Python code, with a comma."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = _without_numpy(value)
     if isinstance(value, Path):
         value = str(value)
     if _is_plain(value):
