@@ -284,7 +284,7 @@ class _Writer:
             self.tokens += [self.index["add"], self.index["x1"]] * (count - 1) + [self.index["x1"]]
 
     def _multiple(self, tree: Tree) -> None:
-        """Write n*f as f + f + .. where that is no longer than the product, whose n is (x1 + x1 + ..)/x1."""
+        """Write n*f as f + f + .. where that is shorter than the product, whose n is (x1 + x1 + ..)/x1."""
         _, count, child = tree
         start = len(self.tokens)
         self.write(child)
