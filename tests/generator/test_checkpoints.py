@@ -93,6 +93,21 @@ def test_loading_leaves_the_global_random_state_alone(folder):
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.parametrize("config", [TINY, GUIDED])
+def test_the_default_type_of_torch_changes_no_number(tmp_path, config):
+    save_generator(Generator.untrained(LIBRARY, config, CONSTRAINTS, seed=4), tmp_path, {})
+    expected = load_generator(tmp_path).encode_dataset(X, Y).latents
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        loaded, untrained = load_generator(tmp_path), Generator.untrained(LIBRARY, config, CONSTRAINTS, seed=4)
+        found = loaded.encode_dataset(X, Y).latents
+        assert len(untrained.sample(X, Y, 3)) == 3
+    finally:
+        torch.set_default_dtype(before)
+    assert torch.equal(found, expected)
+
+
 def test_a_path_may_be_text(folder):
     assert load_generator(str(folder)).library == LIBRARY
 

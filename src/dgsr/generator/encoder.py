@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         """
         if self.standardised:
             y = standardise(y)
-        present = torch.zeros(X.shape[-1], device=X.device)
+        present = torch.zeros(X.shape[-1], dtype=torch.float32, device=X.device)
         present[:n_variables] = 1.0
         numbers = torch.asinh(torch.cat([X, y.unsqueeze(-1)], dim=-1)).float()  # (D, N, C + 1)
         numbers = torch.cat([numbers[..., :-1] * present, numbers[..., -1:]], dim=-1)

@@ -55,6 +55,7 @@ class Generator(nn.Module):
         else:
             self.encoder = Encoder(config, library.n_variables)
         self.decoder = Decoder(config, len(library), library.first_variable)
+        self.float()  # whatever the user's default type in torch
 
     @classmethod
     def untrained(

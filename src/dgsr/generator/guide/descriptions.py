@@ -115,7 +115,7 @@ def _regress(targets: Tensor, functions: Tensor, log_x: Tensor, log_y: Tensor) -
     t = targets[:, [TARGETS.index(name) for name in of_y]].unsqueeze(-1)  # (D, R, N, 1)
     design = functions[:, :, [FUNCTIONS.index(name) for name in of_x]].transpose(1, 2)  # (D, R, C, N)
     gram = design @ design.transpose(-1, -2) / n
-    gram = gram + _RIDGE * torch.eye(gram.shape[-1], device=gram.device)
+    gram = gram + _RIDGE * torch.eye(gram.shape[-1]).to(gram)
     # With the ridge no system is singular, and a test for it would make a GPU wait.
     found, _ = torch.linalg.solve_ex(gram, design @ t / n)  # (D, R, C, 1)
     rest = (t - design.transpose(-1, -2) @ found).squeeze(-1)
@@ -249,9 +249,7 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     chosen = torch.cat([targets[:, :3], residuals], dim=1)  # (D, 3 + R, N)
     of_pairs = _both(pairs.correlations(chosen))
     strongest = correlations.unflatten(-1, (len(FUNCTIONS), -1)).abs().amax((1, 2))[:, : len(TARGETS)]
-    counts = torch.tensor([math.log(n) / 5.0, n_columns / 8.0, 1.0 / n_columns], device=y.device).expand(
-        len(y), 3
-    )
+    counts = targets.new_tensor([math.log(n) / 5.0, n_columns / 8.0, 1.0 / n_columns]).expand(len(y), 3)
     of_table = torch.cat([_both(found.explained.sqrt()), _facts(y), _both(strongest), counts], dim=-1)
     # Tables of one row, or of numbers near the largest float, have descriptions that are not finite.
     return Descriptions(*(torch.nan_to_num(part, 0.0, 0.0, 0.0) for part in (of_table, of_columns, of_pairs)))
