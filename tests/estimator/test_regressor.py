@@ -492,6 +492,16 @@ def test_a_fit_leaves_global_state_alone(gp):
     assert state() == before
 
 
+@pytest.mark.parametrize("without_gradients", [torch.no_grad, torch.inference_mode])
+def test_a_fit_refines_its_decoder_where_the_caller_has_no_gradients(without_gradients):
+    X, y = data()
+    settings = {"generator": "untrained", "max_length": 12, "max_evaluations": 500, "look_up": False}
+    expected = found(small(**settings).fit(X, y))
+    with without_gradients():
+        assert found(small(**settings).fit(X, y)) == expected
+        assert not torch.is_grad_enabled()
+
+
 # --- the generator --------------------------------------------------------------------------------
 
 
