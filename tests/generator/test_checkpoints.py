@@ -334,6 +334,13 @@ def test_missing_and_additional_weights_are_refused(folder):
     refused(folder)
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
+def test_a_damaged_card_is_named_by_the_fit_that_reads_it(folder, content):
+    (folder / CARD).write_bytes(content)
+    with pytest.raises(ValueError, match=r"card\.json is damaged .*; fetch it anew, or remove it"):
+        DGSRRegressor(LIBRARY, generator=folder).fit(X, Y)
+
+
 def test_a_folder_without_weights_is_refused(tmp_path):
     with pytest.raises(
         ValueError, match=r"has no weights\.safetensors; give a folder that pretrain"

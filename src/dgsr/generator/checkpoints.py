@@ -180,7 +180,10 @@ def _build(path: Path, header: dict[str, str], tensors: dict[str, Tensor], has_d
 def card_of(folder: Path) -> dict[str, Any]:
     """Return the card in a generator's folder, without entries where there is none."""
     card = folder / CARD
-    entries = from_json(card.read_text(encoding="utf-8")) if card.is_file() else {}
+    try:
+        entries = from_json(card.read_text(encoding="utf-8")) if card.is_file() else {}
+    except ValueError as error:
+        raise ValueError(f"{card} is damaged ({error}); fetch it anew, or remove it.") from error
     return entries if isinstance(entries, dict) else {}
 
 
