@@ -100,9 +100,8 @@ def test_the_default_type_of_torch_changes_no_number(tmp_path, config):
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        loaded, untrained = load_generator(tmp_path), Generator.untrained(LIBRARY, config, CONSTRAINTS, seed=4)
-        found = loaded.encode_dataset(X, Y).latents
-        assert len(untrained.sample(X, Y, 3)) == 3
+        found = load_generator(tmp_path).encode_dataset(X, Y).latents
+        assert len(Generator.untrained(LIBRARY, config, CONSTRAINTS, seed=4).sample(X, Y, 3)) == 3
     finally:
         torch.set_default_dtype(before)
     assert torch.equal(found, expected)

@@ -144,7 +144,10 @@ def _run_sampler(has_constants: bool) -> None:
     library, constraints, _ = _small_problem(has_constants)
     generator = _small_generator(library, constraints)
     grammar, state = constraints.grammar(library, 1), new_state(0)
-    encoding = Encoding(torch.zeros((1, 2, generator.config.encoder_width), dtype=torch.float32))  # one table, one column
+    latents = torch.zeros(
+        (1, 2, generator.config.encoder_width), dtype=torch.float32
+    )  # one table, one column
+    encoding = Encoding(latents)
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
     population = generator.population(samples.tokens, samples.lengths)

@@ -11,7 +11,6 @@ from typing import Any
 import scipy.linalg  # noqa: F401  # loads a linear algebra library of its own, which must be limited, too
 from threadpoolctl import ThreadpoolController
 
-
 # The threads with a fit, and what is to be restored when the last of these fits is over: torch's number of
 # threads, and the limits of the other libraries.
 _fitting: list[int] = []
