@@ -167,9 +167,10 @@ def test_rules_are_for_every_target_and_for_a_further_fit():
         ({"at": {"dose": 0, "value": -1}, "lower": 0}, "not between lower=0"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(rules, message):
+@pytest.mark.parametrize("targets", [EFFECT, np.ones(24)], ids=["varying", "one number"])
+def test_what_cannot_be_meant_is_refused(rules, message, targets):
     with pytest.raises(ValueError, match=message):
-        model(rules).fit(TABLE, EFFECT)
+        model(rules).fit(TABLE, targets)
 
 
 def test_a_column_named_value_is_refused():

@@ -53,7 +53,7 @@ def fit_one(estimator: FittedRegressor, table: Table, last: Last, started: float
     estimator._rows = *table.at(shown), shown
     targets = table.y[used]
     if targets.min() == targets.max():
-        _take_number(estimator, float(targets[0]), settings)
+        _take_number(estimator, float(targets[0]), settings, table)
         return
     check_spread(targets)
     check_loss(settings["loss"], targets)
@@ -121,7 +121,7 @@ def _last_fit(estimator: FittedRegressor, searches: FitDriver, begin: Beginning)
     return LastFit(begin.n_fits + 1, begin.held_out_seed, estimator.library_, coordinates, state)
 
 
-def _take_number(estimator: FittedRegressor, value: float, settings: Mapping[str, Any]) -> None:
+def _take_number(estimator: FittedRegressor, value: float, settings: Mapping[str, Any], table: Table) -> None:
     """Set the attributes of a fit whose target is the same number in every row."""
     required = [] if settings["required"] is None else [*settings["required"]]
     if required:
@@ -129,9 +129,9 @@ def _take_number(estimator: FittedRegressor, value: float, settings: Mapping[str
             f"y is {value:g} in every row, and {required=} asks for more than a number; require nothing, "
             "or give targets that vary."
         )
-    check_number(value, settings)
-    warn_caller(f"y is {value:g} in every row; the formula is that number.")
     names, n = estimator._feature_names(), estimator.library_.n_variables
+    check_number(value, settings, estimator.library_.variable_names if names is None else names, table)
+    warn_caller(f"y is {value:g} in every row; the formula is that number.")
     estimator.pareto_front_ = ParetoFront.of_number(value, n, names, settings["tolerance"])
     estimator.n_evaluations_, estimator.n_examined_, estimator.history_ = 0, 0, []
     estimator.outliers_ = np.zeros(0, dtype=np.int64)

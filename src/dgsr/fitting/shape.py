@@ -42,12 +42,12 @@ def shape_of(settings: Mapping[str, Any], names: Sequence[str], table: Table) ->
     return ShapeConstraints(X.min(axis=0), X.max(axis=0), rows, float(y.std()), *bounds, monotone, known)
 
 
-def check_number(value: float, settings: Mapping[str, Any]) -> None:
-    """Raise ValueError if a number, the target in every row, breaks `lower`, `upper` or `at`."""
-    lower, upper = settings["lower"], settings["upper"]
-    given = [settings["at"]] if isinstance(settings["at"], Mapping) else settings["at"] or ()
-    is_outside = (lower is not None and value < lower) or (upper is not None and value > upper)
-    if is_outside or any(one.get(_VALUE, value) != value for one in given):
+def check_number(value: float, settings: Mapping[str, Any], names: Sequence[str], table: Table) -> None:
+    """Raise ValueError as `shape_of`, or if a number, y in every row, breaks `lower`, `upper` or `at`."""
+    shape, lower, upper = shape_of(settings, names, table), settings["lower"], settings["upper"]
+    if shape is None:
+        return
+    if not shape.lower <= value <= shape.upper or any(one.value != value for one in shape.known):
         raise ValueError(
             f"y is {value:g} in every row, which {lower=}, {upper=} or at={settings['at']!r} excludes; "
             "change these, or give targets that vary."
