@@ -371,3 +371,6 @@ def test_constants_are_fitted_on_rows_of_every_group():
     assert np.unique(ready.search.columns[1], return_counts=True)[1].tolist() == [10] * 20
     few = prepare(Table(X, groups), with_scales=True, with_origins=True, max_rows=10, group_column=1, seed=0)
     assert few.search.variance > 0.0  # rows of two groups, since the target is the same in all rows of one
+    y = np.where(np.arange(len(groups)) == 1234, 1.0, 0.0)
+    one = prepare(Table(X, y), with_scales=True, with_origins=True, max_rows=200, group_column=1, seed=0)
+    assert one.fitted.y.sum() == one.search.y.sum() == 1.0

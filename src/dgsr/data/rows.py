@@ -68,34 +68,37 @@ class Rows(NamedTuple):
         """
         if n is None or len(self.table) <= n:
             return self
-        if group_column is not None:
-            return self._of_groups(n, rng, group_column)
         order = slice(None) if self.order is None else self.order
         own, y = self.weights[order], self.table[order, -1]
-        chosen, weights = _drawn_by_weight(own, n, rng)
+        if group_column is None:
+            chosen, weights = _drawn_by_weight(own, n, rng)
+        else:
+            chosen, weights = _drawn_of_groups(own, self.table[order, group_column], n, rng)
         if np.ptp(y[chosen]) == 0.0:
             chosen[-1] = rng.choice(np.flatnonzero(y != y[chosen[-1]]))
             weights[-1] = own[chosen[-1]]
         rising = np.argsort(chosen)
         return self.at(chosen[rising])._replace(weights=weights[rising])
 
-    def _of_groups(self, n: int, rng: np.random.Generator, column: int) -> Rows:
-        """Return about `n` rows of random groups, at least ten of each that has so many."""
-        rows = self.at(np.arange(len(self.table)))
-        groups = rows.table[:, column]
-        of_groups = np.split(np.argsort(groups, kind="stable"), np.unique(np.sort(groups), True)[1][1:])
-        # At least two, since the target may be the same in all rows of one.
-        drawn = rng.permutation(len(of_groups))[: max(n // ROWS_OF_A_GROUP, 2)]
-        each = [rng.permutation(of_groups[label]) for label in drawn]
-        chosen, weights, n_left = list[np.ndarray](), rows.weights.copy(), n
-        each.sort(key=len, reverse=True)
-        while each:  # the smallest first, so that others have the rows that it lacks
-            own = each.pop()
-            some = own[: max(n_left // (len(each) + 1), 1)]
-            weights[some] *= len(own) / len(some)
-            chosen.append(some)
-            n_left -= len(some)
-        return rows._replace(weights=weights).at(np.sort(np.concatenate(chosen)))
+
+def _drawn_of_groups(
+    weights: np.ndarray, groups: np.ndarray, n: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return about `n` rows of random groups, at least ten of each that has so many, and their weights."""
+    of_groups = np.split(np.argsort(groups, kind="stable"), np.unique(np.sort(groups), True)[1][1:])
+    # At least two, since the target may be the same in all rows of one.
+    drawn = rng.permutation(len(of_groups))[: max(n // ROWS_OF_A_GROUP, 2)]
+    each = [rng.permutation(of_groups[label]) for label in drawn]
+    chosen, weights, n_left = list[np.ndarray](), weights.copy(), n
+    each.sort(key=len, reverse=True)
+    while each:  # the smallest first, so that others have the rows that it lacks
+        own = each.pop()
+        some = own[: max(n_left // (len(each) + 1), 1)]
+        weights[some] *= len(own) / len(some)
+        chosen.append(some)
+        n_left -= len(some)
+    rows = np.concatenate(chosen)
+    return rows, weights[rows]
 
 
 def _drawn_by_weight(weights: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
