@@ -158,6 +158,7 @@ def test_rules_are_for_every_target_and_for_a_further_fit():
         ({"monoton": {}}, "did you mean 'monotone'"),
         ({"monotone": {"doses": "increasing"}}, "did you mean 'dose'"),
         ({"monotone": {"dose": "up"}}, "must be 'increasing' or 'decreasing'"),
+        ({"monotone": {"dose": ["increasing"]}}, "must be 'increasing' or 'decreasing'"),
         ({"at": {"dose": 0}}, "'value': 0"),
         ({"at": {"value": 0}}, "'value': 0"),
         ({"at": [3]}, "at=3"),

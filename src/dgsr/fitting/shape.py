@@ -58,7 +58,7 @@ def _monotone(given: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[
     """Yield the column and the sign of each entry of `monotone`."""
     for name, direction in given.items():
         column = _column(name, names, f"monotone[{name!r}]")
-        if direction not in _DIRECTIONS:
+        if not isinstance(direction, str) or direction not in _DIRECTIONS:
             raise ValueError(
                 f"monotone[{name!r}]={direction!r} must be 'increasing' or 'decreasing'; leave the column "
                 "out if neither is known."
