@@ -113,6 +113,14 @@ def test_rows_without_weight_are_not_in_the_box():
     assert shape_of(flat(DGSRRegressor().get_params()), [*TABLE], Table(X, y)) is None
 
 
+def test_known_points_may_be_a_list_or_an_array_or_none():
+    points = [{"dose": 0, "value": 0}, {"dose": 1, "age": 2, "value": 3}]
+    for given, n in ((points, 2), (np.array(points), 2), (points[0], 1), ([], 0), ({}, 0)):
+        settings = flat(DGSRRegressor(constraints={"lower": 0, "at": given}).get_params())
+        shape = shape_of(settings, [*TABLE], Table(TABLE.to_numpy(), EFFECT))
+        assert [one.value for one in shape.known] == [0.0, 3.0][:n]
+
+
 def test_a_fit_is_the_same_again_and_goes_on_from_a_checkpoint(fitted, tmp_path):
     # A smaller budget would cut its last round short, and so begin another search.
     model(checkpoint=tmp_path / "fit", callback=lambda progress: progress.share > 0.4).fit(TABLE, EFFECT)

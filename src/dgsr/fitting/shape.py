@@ -25,14 +25,14 @@ def shape_of(settings: Mapping[str, Any], names: Sequence[str], table: Table) ->
     direction or number is none, or two rules exclude each other.
     """
     lower, upper = settings["lower"], settings["upper"]
-    if lower is None and upper is None and not settings["monotone"] and not settings["at"]:
+    monotone = tuple(_monotone(settings["monotone"] or {}, names))
+    known = tuple(_known(settings["at"], names))
+    if lower is None and upper is None and not monotone and not known:
         return None
     bounds = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
     if bounds[0] > bounds[1]:
         raise ValueError(f"{lower=} is above {upper=}; exchange them, or leave one out.")
     X, y, _ = table.weighted
-    monotone = tuple(_monotone(settings["monotone"] or {}, names))
-    known = tuple(_known(settings["at"] or (), names))
     for one in known:
         if not bounds[0] <= one.value <= bounds[1]:
             raise ValueError(
@@ -68,6 +68,7 @@ def _monotone(given: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[
 
 def _known(given: Any, names: Sequence[str]) -> Iterator[Known]:
     """Yield what each entry of `at` says."""
+    given = () if given is None or len(given) == 0 else given
     for one in [given] if isinstance(given, Mapping) else given:
         if not isinstance(one, Mapping) or _VALUE not in one or len(one) < 2:
             raise ValueError(
