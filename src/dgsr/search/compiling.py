@@ -144,10 +144,8 @@ def _run_sampler(has_constants: bool) -> None:
     library, constraints, _ = _small_problem(has_constants)
     generator = _small_generator(library, constraints)
     grammar, state = constraints.grammar(library, 1), new_state(0)
-    latents = torch.zeros(
-        (1, 2, generator.config.encoder_width), dtype=torch.float32
-    )  # one table, one column
-    encoding = Encoding(latents)
+    # One table of one column.
+    encoding = Encoding(torch.zeros(1, 2, generator.config.encoder_width, dtype=torch.float32))
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
     population = generator.population(samples.tokens, samples.lengths)
