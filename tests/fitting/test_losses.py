@@ -311,7 +311,8 @@ def test_few_rows_that_long_formulas_fit_exactly_have_noise_all_the_same(monkeyp
     assert model.loss_ == "relative"
 
 
-def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
+@pytest.mark.parametrize("form", [None, "f(x1)*x2 + g(x2)"])
+def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch, form):
     inherited = []
 
     def begin(search, saved):
@@ -328,6 +329,7 @@ def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
         max_length=12,
         look_up=False,
         random_state=0,
+        form=form,
     ).fit(X, y)
     assert len(inherited) == 2
     assert max(inherited) > 10  # none if a search ended just as it began again

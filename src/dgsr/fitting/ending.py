@@ -111,7 +111,7 @@ def front_and_choice(
     )
     if len(front) == 0:  # no program is finite on the rows that were not in the search
         return None
-    # If the rows are too few to hold some out, the formula with the lowest loss is chosen.
+    # If the rows are too few to hold some out, the formula with the lowest error is chosen.
     no_rows_held_out = rules.selection == "holdout" and front.held_out is None
     front.chosen = front.select("accuracy" if no_rows_held_out else rules.selection)
     return front, front[front.chosen]

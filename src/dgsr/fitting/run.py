@@ -148,7 +148,7 @@ class FitDriver:
             if n >= 8:  # a quarter of them is two or more
                 are_few, mend = f"The target differs in too few of the {n} rows", "give more such rows"
             yield (
-                f"{are_few} to hold some out, so the lowest loss chose the formula; {mend}, or choose "
+                f"{are_few} to hold some out, so the lowest error chose the formula; {mend}, or choose "
                 "another selection."
             )
         with one_thread():

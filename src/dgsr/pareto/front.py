@@ -276,7 +276,7 @@ class ParetoFront(Sequence[Candidate]):
             n log(loss) + k log(n). ``score``: the
             steepest fall of the loss by complexity, -d log(loss) / d complexity, among the candidates within
             1.5 times the lowest loss that fit better than all less complex ones, as in PySR.
-            ``accuracy``: the lowest loss.
+            ``accuracy``: the lowest error, the larger of loss and leave-one-out error.
             ``holdout``: the lowest loss on the rows held out.
 
         Raises
@@ -300,7 +300,7 @@ class ParetoFront(Sequence[Candidate]):
                     "with selection='holdout' and more rows, or choose another rule."
                 )
             return int(np.argmin(self.held_out * [candidate.handicap for candidate in self]))
-        if selection == "accuracy" or len(self) == 1:
+        if selection == "accuracy" or len(self) == 1:  # along the front the error falls
             return len(self) - 1
         if selection == "mdl":
             return shortest(self, self.n_samples)

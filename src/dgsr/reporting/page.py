@@ -40,7 +40,7 @@ _REASONS = {
     "mdl": "the shortest description of formula and residuals together",
     "bic": "the lowest Bayes information criterion",
     "score": "the steepest fall of the loss for its complexity",
-    "accuracy": "the lowest loss",
+    "accuracy": "the lowest error, also on rows left out",
     "holdout": "the lowest loss on rows held out of the fit",
 }
 # The numbers below a formula: name, qualification, and id in the page. Those of rows held out are omitted

@@ -38,8 +38,10 @@ def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
     programs = Scored.concatenate(sets).programs.of_width(*search.widths)
     is_allowed = search.evaluation.valid.tried(search.evaluation.whole(programs))
     programs = programs[np.flatnonzero(is_allowed)]
-    # Evolution breeds from programs that meet all of the grammar, which another fit may have had looser.
-    programs = programs[are_valid(programs.tokens, programs.lengths, search.grammar)]
+    # Evolution breeds from programs that meet all of the grammar, which another fit may have had looser. The
+    # forests of a form are those of a pass before, of the same grammar.
+    if search.forests is None:
+        programs = programs[are_valid(programs.tokens, programs.lengths, search.grammar)]
     if len(programs) and search.scheduler.exact is not None:  # the programs may be those of other data
         search.evaluate(search.scheduler.exact.law)
     evaluated = Scored(programs, search.evaluate(programs))
