@@ -56,6 +56,13 @@ def test_a_pole_just_beside_the_rows_is_a_weak_point_and_one_at_zero_is_not():
         assert not weak_points(Expression.from_text(text, LIBRARY), x)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_column_that_begins_at_zero_keeps_its_sign(sign):
+    x = sign * np.linspace(0.0, 10.0, 30)[None]
+    law = Expression.from_text(f"12*x1/(0.3 + {sign}*x1)", get_library("physics", 1))
+    assert weak_points(law, x) == []
+
+
 def test_a_formula_that_is_undefined_between_rows_is_weak():
     x = np.array([[1.0, 2.0, 4.0, 5.0], [0.0, 0.0, 0.0, 0.0]])
     expression = Expression.from_text("sqrt((x1 - 3)**2 - 0.5)", LIBRARY)

@@ -135,8 +135,8 @@ def _whole(tree: Tree, data: DataSet, library: Library) -> list[FreeProgram]:
     scaled = ("mul", slope, tree)
     merged = [merge(each, "leading") for each in (("add", intercept, scaled), scaled)]
     match merged[1]:
-        case ("mul", float(), rest):
-            raised = ("mul", slope, ("add", intercept / slope, rest))
+        case ("mul", float(scale), rest):
+            raised = ("mul", scale, ("add", intercept / scale, rest))
             merged += [raised, ("add", _SMALL * intercept, raised)]
     return [written(each, library) for each in merged]
 

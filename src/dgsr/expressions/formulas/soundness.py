@@ -113,8 +113,8 @@ def _near(columns: np.ndarray) -> np.ndarray:
     for i, column in enumerate(columns):
         low, high = column.min(), column.max()
         step = _BESIDE * (high - low)
-        least = max(low - step, (1.0 - _BESIDE) * low) if low > 0.0 else low - step
-        most = min(high + step, (1.0 - _BESIDE) * high) if high < 0.0 else high + step
+        least = max(low - step, (1.0 - _BESIDE) * low) if low >= 0.0 else low - step
+        most = min(high + step, (1.0 - _BESIDE) * high) if high <= 0.0 else high + step
         for moved in (some[i] - step, some[i] + step):
             points = some.copy()
             points[i] = np.clip(moved, least, most)
