@@ -335,6 +335,25 @@ def test_the_preset_of_training_is_one_of_cross_entropy():
         PretrainingConfig("guide")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps=0 must be a whole number of at least 1"),
+        ({"steps": 2.5}, r"steps=2\.5 must be a whole number"),
+        ({"n_datasets": "8"}, "n_datasets='8' must be a whole number"),
+        ({"warmup": -1}, "warmup=-1 must be a whole number of at least 0"),
+        ({"gradient_clip": -1.0}, r"gradient_clip=-1\.0 must be above 0"),
+        ({"epsilon": 0.0}, r"epsilon=0\.0 must be above 0"),
+        ({"baseline_alpha": 1.5}, r"baseline_alpha=1\.5 is a share"),
+        ({"n_validation": 1}, "n_validation=1 must be at least 2"),
+    ],
+)
+def test_settings_that_train_nothing_are_refused_before_anything_is_drawn(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        pretrain("koza", 2, tmp_path / "generator", **changes)
+    assert not (tmp_path / "generator").exists()
+
+
 # ---- curves -------------------------------------------------------------------------------------
 
 

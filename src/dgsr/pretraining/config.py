@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
+_COUNTS = ("steps", "n_datasets", "n_groups", "n_programs", "min_samples", "max_samples", "usual_columns")
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,9 @@ class PretrainingConfig:
     Raises
     ------
     ValueError
-        If `objective` is unknown, a count is below 1, `n_datasets` is not a multiple of `n_groups`,
-        `max_samples` is below `min_samples`, or a share is not from 0 to 1.
+        If `objective` is unknown, a count is no whole number above 0, `n_datasets` is not a multiple of
+        `n_groups`, `max_samples` is below `min_samples`, a share is not from 0 to 1, or a rate, a limit or a
+        weight is out of range.
     """
 
     objective: str = "cross-entropy"
@@ -78,16 +81,22 @@ class PretrainingConfig:
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective={self.objective!r} is unknown; choose from {', '.join(OBJECTIVES)}.")
-        for name in ("steps", "n_datasets", "n_groups", "n_programs", "min_samples", "usual_columns"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
+        for names, least in ((_COUNTS, 1), (("warmup",), 0)):
+            for name in names:
+                value = getattr(self, name)
+                if not isinstance(value, Integral) or value < least:
+                    raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+        for name in ("learning_rate", "gradient_clip", "epsilon"):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name}={getattr(self, name)} must be above 0.")
         if self.n_datasets % self.n_groups:
             raise ValueError(
                 f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}; change "
                 "either, for instance to n_groups=1."
             )
-        if not 0.0 <= self.blind_share <= 1.0:
-            raise ValueError(f"blind_share={self.blind_share} is a share: give a number from 0 to 1.")
+        for name in ("blind_share", "baseline_alpha", "epsilon"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name}={getattr(self, name)} is a share: give a number from 0 to 1.")
         if self.max_samples < self.min_samples:
             raise ValueError(
                 f"max_samples={self.max_samples} must be at least min_samples={self.min_samples}."

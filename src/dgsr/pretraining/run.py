@@ -131,7 +131,8 @@ def pretrain(
         Whether to resume from ``training.safetensors`` if it exists. All settings except the number of steps
         must be the same.
     n_validation : int
-        Number of held-out equations for the figures of the card.
+        Number of held-out equations for the figures of the card, at least 2, since the conditioning gap
+        compares each with another one.
     save_every : float
         Seconds between writes of the training state.
     callback : callable, optional
@@ -146,7 +147,8 @@ def pretrain(
     Raises
     ------
     ValueError
-        If a setting is unknown, `out` holds a run with other settings, or there is no such device.
+        If a setting is unknown or out of range, `out` holds a run with other settings, or there is no such
+        device.
 
     Notes
     -----
@@ -161,6 +163,8 @@ def pretrain(
         library = get_library(library, n_variables)
     library = library.with_variables(n_variables)
     refuse_user_operators(library)
+    if n_validation < 2:
+        raise ValueError(f"n_validation={n_validation} must be at least 2, since equations are compared.")
     min_length = 4 if training == "paper" else 1  # appendix "Dataset Generation and Training"
     training = replace(_preset("training", training, PRETRAINING_CONFIGS), **changes)
     check_device(device)
