@@ -343,6 +343,7 @@ def test_the_preset_of_training_is_one_of_cross_entropy():
         ({"n_datasets": "8"}, "n_datasets='8' must be a whole number"),
         ({"warmup": -1}, "warmup=-1 must be a whole number of at least 0"),
         ({"gradient_clip": -1.0}, r"gradient_clip=-1\.0 must be above 0"),
+        ({"learning_rate": -1e-3}, r"learning_rate=-0\.001 must be at least 0"),
         ({"epsilon": 0.0}, r"epsilon=0\.0 must be above 0"),
         ({"baseline_alpha": 1.5}, r"baseline_alpha=1\.5 is a share"),
         ({"n_validation": 1}, "n_validation=1 must be at least 2"),

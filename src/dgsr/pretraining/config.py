@@ -86,7 +86,9 @@ class PretrainingConfig:
                 value = getattr(self, name)
                 if not isinstance(value, Integral) or value < least:
                     raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
-        for name in ("learning_rate", "gradient_clip", "epsilon"):
+        if not self.learning_rate >= 0.0:
+            raise ValueError(f"learning_rate={self.learning_rate} must be at least 0.")
+        for name in ("gradient_clip", "epsilon"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name}={getattr(self, name)} must be above 0.")
         if self.n_datasets % self.n_groups:
