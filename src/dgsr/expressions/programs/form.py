@@ -297,8 +297,9 @@ class _Reader:
             return kind == TOKEN and self.tokens[at : at + 1] == [value]
         self.places[at] = (-1, value if kind == NAMED else -1)
         number = self.numbers[at]
-        is_named = kind == NAMED
-        return number == (self.named.setdefault(value, number) if is_named else self.form_numbers[value])
+        if kind == NAMED:
+            return self.named.setdefault(value, number) == number
+        return number == self.form_numbers[value]
 
     def _tree(self, f: int, calls: list[int], begins: list[int]) -> list[int] | None:
         """Return the tokens of a function over its arguments, None if its uses are of different functions."""
