@@ -376,6 +376,20 @@ def test_an_unknown_name_lists_the_known_ones(shipped):
         load_generator("nobody")
 
 
+def test_a_damaged_card_that_is_shipped_is_named(shipped):
+    (shipped / "a" / CARD).write_text("{")
+    with pytest.raises(ValueError, match=r"a.card\.json is damaged"):
+        load_generator("b")
+
+
+def test_a_folder_may_be_one_of_the_home_and_no_text_is_none(shipped, monkeypatch):
+    monkeypatch.setenv("HOME", str(shipped))
+    monkeypatch.setenv("USERPROFILE", str(shipped))
+    assert load_generator("~/b").library == get_library("koza", 5)
+    with pytest.raises(ValueError, match="generator='' is neither a folder nor a name"):
+        load_generator("")
+
+
 def test_an_unknown_name_is_refused_where_nothing_is_shipped(monkeypatch):
     monkeypatch.setattr(checkpoints, "_shipped_folders", list)
     with pytest.raises(ValueError, match="known names: none"):

@@ -196,8 +196,8 @@ def folder_of(name_or_path: str | Path) -> Path:
     known = {info.name: info.path for info in list_generators()}
     if isinstance(name_or_path, str) and name_or_path in known:
         return known[name_or_path]
-    folder = Path(name_or_path)
-    if not os.path.isdir(folder):  # also of a name that is too long for a file
+    folder = Path(name_or_path).expanduser()
+    if name_or_path == "" or not os.path.isdir(folder):  # also of a name that is too long for a file
         names = ", ".join(known) or "none"
         raise ValueError(
             f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}."
@@ -274,5 +274,5 @@ def list_generators() -> list[GeneratorInfo]:
         for card in sorted(root.glob(f"*/{CARD}")):
             name = card.parent.name
             if name not in found and (card.parent / WEIGHTS).is_file():
-                found[name] = GeneratorInfo(name, card.parent, json.loads(card.read_text(encoding="utf-8")))
+                found[name] = GeneratorInfo(name, card.parent, card_of(card.parent))
     return [found[name] for name in sorted(found)]
