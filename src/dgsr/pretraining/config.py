@@ -56,8 +56,8 @@ class PretrainingConfig:
     ------
     ValueError
         If `objective` is unknown, a count is no whole number above 0, `n_datasets` is not a multiple of
-        `n_groups`, `max_samples` is below `min_samples`, a share is not from 0 to 1, or a rate, a limit or a
-        weight is out of range.
+        `n_groups`, `max_samples` is below `min_samples`, a share is not from 0 to 1, `warmup` or
+        `learning_rate` is negative, or `gradient_clip` or `epsilon` is not above 0.
     """
 
     objective: str = "cross-entropy"
@@ -81,11 +81,10 @@ class PretrainingConfig:
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective={self.objective!r} is unknown; choose from {', '.join(OBJECTIVES)}.")
-        for names, least in ((_COUNTS, 1), (("warmup",), 0)):
-            for name in names:
-                value = getattr(self, name)
-                if not isinstance(value, Integral) or value < least:
-                    raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+        for name in (*_COUNTS, "warmup"):
+            value, least = getattr(self, name), int(name in _COUNTS)
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
         if not self.learning_rate >= 0.0:
             raise ValueError(f"learning_rate={self.learning_rate} must be at least 0.")
         for name in ("gradient_clip", "epsilon"):
