@@ -30,7 +30,7 @@ def demanded(
     complexity or a limit is out of range; or if a column of groups is required, or the library has no
     constants that may differ by group.
     """
-    columns = [token.name for token in library.tokens[library.first_variable :]]
+    columns = library.variable_names
     known = {name: name for name in library.operators}
     known |= dict(zip(columns if feature_names is None else feature_names, columns, strict=True))
     tokens = {}

@@ -159,9 +159,8 @@ class FitDriver:
         """Return the message that says why there is no formula, and what to change."""
         none, units = f"None of {self.search.n_evaluations} equations", self._rules.constraints.units
         if required := list(self._rules.constraints.required):
-            library, names = self._rules.library, self._rules.feature_names or ()
-            columns = [token.name for token in library.tokens[library.first_variable :]]
-            required = [dict(zip(columns, names)).get(name, name) for name in required]
+            names = dict(zip(self._rules.library.variable_names, self._rules.feature_names or ()))
+            required = [names.get(name, name) for name in required]
             return (
                 f"{none} had all of {required=} and finite values on every row of X; require less, or raise "
                 "max_evaluations or max_time."
