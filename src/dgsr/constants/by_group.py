@@ -35,6 +35,14 @@ _MOST_TRIALS = 8
 _PRECISION = 1e-7
 
 
+def numbers_of(parts: Sequence[np.ndarray], n_constants: int) -> np.ndarray:
+    """Return the number of the part of each constant, (n_constants,) int64, -1 for those in none."""
+    numbers = np.full(n_constants, -1)
+    for number, part in enumerate(parts):
+        numbers[part] = number
+    return numbers
+
+
 class BlockDirections(NamedTuple):
     """The directions in which the constants of a program change its weighted values, group by group."""
 
@@ -116,9 +124,7 @@ class GroupedProgram:
         n_groups: int,
     ) -> None:
         self.data, self.n_groups = data, n_groups
-        part_of = np.full(len(constants), -1)
-        for number, part in enumerate(parts):
-            part_of[part] = number
+        part_of = numbers_of(parts, len(constants))
         library, tokens, constants = with_columns_for_constants(library, tokens, constants, part_of)
         self._program = Population.of_one(library, tokens, constants[None])
         self._columns = data.columns[: library.n_variables - len(parts)]

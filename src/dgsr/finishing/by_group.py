@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.by_group import GroupedProgram, assessed, noise_of
+from dgsr.constants.by_group import GroupedProgram, assessed, noise_of, numbers_of
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
@@ -118,7 +118,7 @@ def finish_by_group(
             whole, wider, values = _with_symbols(shortest, library)
             (formula,) = finish_one(whole, wider, _with_columns(data, values))
             formula = coordinates.with_origins(formula)
-            origins = None if form is None else _numbers(shortest.parts, len(shortest.program.constants))
+            origins = None if form is None else numbers_of(shortest.parts, len(shortest.program.constants))
             found.append(_with_groups(formula, values, raw, library, grouping, origins))
     return found
 
@@ -185,18 +185,10 @@ def _with_symbols(way: _Whole, library: Library) -> tuple[FreeProgram, Library, 
     for part, values in zip(way.parts, shared.constants):
         constants[part] = values.mean()
     own = [part for part, is_own in zip(way.parts, shared.is_own) if is_own]
-    part_of = _numbers(own, len(constants))
-    is_free = _numbers(way.parts, len(constants))[part_of < 0] >= 0
+    part_of = numbers_of(own, len(constants))
+    is_free = numbers_of(way.parts, len(constants))[part_of < 0] >= 0
     wider, tokens, constants = with_columns_for_constants(library, way.program.tokens, constants, part_of)
     return FreeProgram(tokens, constants, is_free), wider, shared.constants[shared.is_own]
-
-
-def _numbers(parts: Sequence[np.ndarray], n_constants: int) -> np.ndarray:
-    """Return the number of the part of each constant, (n_constants,), -1 for those in none."""
-    numbers = np.full(n_constants, -1)
-    for number, part in enumerate(parts):
-        numbers[part] = number
-    return numbers
 
 
 def _described(fits: GroupedProgram, start: np.ndarray, is_own: np.ndarray) -> _Shared:
