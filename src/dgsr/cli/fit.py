@@ -353,7 +353,7 @@ def _note_bad_fit(regressor: DGSRRegressor) -> None:
 
 
 def _search_line(progress: SearchProgress, target: str) -> str:
-    from dgsr.cli.names import with_short_names, without_unit
+    from dgsr.cli.names import with_short_names
 
-    taken = (target, without_unit(target)[0])
-    return search_line(replace(progress, best_expression=with_short_names(progress.best_expression, taken)))
+    best = with_short_names(progress.best_expression, (target,))
+    return search_line(replace(progress, best_expression=best))

@@ -55,7 +55,8 @@ def short_names(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> dict[str
     """Return another name for each column that has a unit behind its name, a long name, or one with spaces.
 
     It is the name without the unit if that is short, and else the first letters of its words. No two names
-    are equal, and none is among the words that are `taken`, such as the name of the target.
+    are equal, and none is among the names that are `taken`, such as that of the target, with or without its
+    unit.
 
     Examples
     --------
@@ -64,7 +65,8 @@ def short_names(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> dict[str
     """
     bare = {name: without_unit(name)[0] for name in names}
     changed = [name for name in names if bare[name] != name or _is_long(name)]
-    used = {*FUNCTIONS, *ALIASES, "pi", *taken, *(name for name in names if name not in changed)}
+    used = {*FUNCTIONS, *ALIASES, "pi", *taken, *(without_unit(name)[0] for name in taken)}
+    used.update(name for name in names if name not in changed)
     short = {}
     for name in changed:
         word = _initials(bare[name]) if _is_long(bare[name]) else bare[name]

@@ -78,14 +78,13 @@ def _shown(value: float | None) -> str:
 
 def print_result(regressor: DGSRRegressor, result: dict[str, Any], all_rows: bool) -> None:
     """Print the front of a fit and its formula as text, of a long front the rows about the chosen one."""
-    from dgsr.cli.names import legend, short_names, with_short_names, without_unit
+    from dgsr.cli.names import legend, short_names, with_short_names
     from dgsr.reporting.facts import window
 
     front = regressor.pareto_front_
     chosen = front.index_of(regressor.expression_)
     parts = result["pareto_front"][chosen].get("parts", {})
-    # A short name is neither that of the target, with or without its unit, nor that of a part of a form.
-    taken = (result["target"], without_unit(result["target"])[0], *(part.partition("(")[0] for part in parts))
+    taken = (result["target"], *(part.partition("(")[0] for part in parts))  # of a form
     names = short_names(regressor.expression_.feature_names, taken)
     has_units = any(candidate.units for candidate in front)
     rows = []
